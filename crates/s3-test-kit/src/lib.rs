@@ -13,12 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::http::Request;
+pub use crate::store::{ACCESS_KEY, BUCKET, REGION};
 use crate::store::{Store, respond};
-
-/// The bucket, its region, and the access key with all rights; any secret is accepted.
-pub const BUCKET: &str = "backups";
-pub const REGION: &str = "test-1";
-pub const ACCESS_KEY: &str = "AKIATEST";
 
 /// A failure of one request.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 
 use crate::http::{Answer, Request};
-use crate::{ACCESS_KEY, BUCKET, REGION};
+
+/// The bucket, its region, and the access key with all rights; any secret is accepted.
+pub const BUCKET: &str = "backups";
+pub const REGION: &str = "test-1";
+pub const ACCESS_KEY: &str = "AKIATEST";
 
 pub(crate) struct Store {
     pub(crate) objects: BTreeMap<String, Vec<u8>>,

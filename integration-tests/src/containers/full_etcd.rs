@@ -8,13 +8,11 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use super::command::docker;
-use super::stack::Stack;
-use super::trial::{SETTLE_TIMEOUT, place};
+use super::placement::{SETTLE_TIMEOUT, place};
+use super::stack::{QUOTA_BYTES, Stack};
 use crate::api::{Api, eventually};
 use crate::load::sleeper;
 
-/// The quota of the stack's members: some hundred times of what a run stores.
-pub const QUOTA_BYTES: usize = 96 << 20;
 /// Below the largest request of etcdctl, 2 MiB.
 const VALUE_BYTES: usize = 3 << 19;
 const PREFIX: &str = "filler/";

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::placement::SETTLE_TIMEOUT;
 use super::stack::Stack;
-use super::trial::SETTLE_TIMEOUT;
 use crate::api::{Api, eventually};
 use crate::load::sleeper;
 use crate::process::{self, Process};

@@ -26,6 +26,9 @@ pub const REPLICATED: [(&str, usize); 6] = [
 /// The nodes of docker-compose.yml.
 pub const NODES: [&str; 2] = ["client-node-1", "client-node-2"];
 
+/// The quota of the stack's members: some hundred times of what a run stores.
+pub const QUOTA_BYTES: usize = 96 << 20;
+
 /// Timeout until a container is ready on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -65,7 +68,7 @@ impl Stack {
             &format!("{project}-client-node"),
         );
         stack.set("ETCD_IMAGE", &format!("{project}-etcd:test"));
-        let quota = super::full_etcd::QUOTA_BYTES.to_string();
+        let quota = QUOTA_BYTES.to_string();
         stack.set("ETCD_QUOTA_BACKEND_BYTES", &quota);
         stack.set("KAFILA_PORTS", &format!("{}-{}", ports[0], ports[1]));
         let secrets = stack.secrets.path().display().to_string();

@@ -12,16 +12,13 @@ use tokio::time::Instant;
 use super::certificates::expire_and_replace;
 use super::command::repository;
 use super::dashboards;
+use super::placement::{SETTLE_TIMEOUT, place};
 use super::stack::{NODES, REPLICATED, Stack};
 use super::user::Workload;
 use super::{full_etcd, host_agent};
 use crate::api::{Api, eventually};
 use crate::binary;
 use crate::load::{User, check_promises, sleeper};
-
-/// Timeout until everything is as promised: an election, the nack timeout of a killed worker's
-/// evaluations, and room for a busy machine.
-pub(super) const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// The time for which a killed container is away: longer than a leader's lease of 3 s.
 const AWAY: Duration = Duration::from_secs(4);
@@ -327,22 +324,6 @@ async fn running_tasks(api: &Api) -> Result<BTreeMap<String, Vec<String>>> {
         running.len()
     );
     Ok(running)
-}
-
-/// Registers a job, waits until it runs, and stops it: proof that the whole suite works.
-pub(super) async fn place(api: &Api, name: &str) -> Result<()> {
-    api.register_surely(&sleeper(name, 1), name, SETTLE_TIMEOUT)
-        .await?;
-    eventually(SETTLE_TIMEOUT, || async {
-        let allocations = api.allocations(name).await?;
-        let is_running = allocations
-            .iter()
-            .any(|alloc| alloc.client_status == "running");
-        ensure!(is_running, "{name} does not run: {allocations:?}");
-        Ok(())
-    })
-    .await?;
-    api.stop_surely(name, true, SETTLE_TIMEOUT).await
 }
 
 /// Waits until everything that the user was promised holds, then stops the user's jobs.

@@ -1,6 +1,7 @@
 //! `kafila operator snapshot …`
 
 mod agent;
+mod download;
 mod inspect;
 mod restore;
 mod save;

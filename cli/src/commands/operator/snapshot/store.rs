@@ -6,7 +6,7 @@ use s3::{Bucket, Credentials, Location, Settings};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::save::save;
+use super::download::save;
 use super::verified::Verified;
 use crate::args::operator::snapshot::S3;
 use crate::context::Context;

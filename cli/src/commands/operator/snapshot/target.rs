@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::save::save;
+use super::download::save;
 use super::store::Store;
 use super::verified::Verified;
 use crate::context::Context;

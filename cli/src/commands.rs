@@ -81,6 +81,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Alloc(alloc_args::Command::Logs(args)) | Command::Logs(args) => {
             alloc::logs::run(context, &args).await
         }
+        Command::Alloc(alloc_args::Command::Checks(args)) => {
+            alloc::checks::run(context, &args).await
+        }
         Command::Alloc(alloc_args::Command::Restart(args)) => {
             alloc::restart::run(context, &args).await
         }

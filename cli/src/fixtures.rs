@@ -749,3 +749,19 @@ pub(crate) fn registration() -> v1::ServiceRegistration {
         modify_index: 42,
     }
 }
+
+/// A failing check of the service `web-api`.
+pub(crate) fn check() -> v1::AllocationCheck {
+    v1::AllocationCheck {
+        id: "_nomad-check-8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234-group-app-0-0".to_owned(),
+        mode: "healthiness".to_owned(),
+        status: "failure".to_owned(),
+        status_code: 503,
+        output: "down\n".to_owned(),
+        time_ns: 1_790_000_000_000_000_000,
+        task_group: "app".to_owned(),
+        task: String::new(),
+        service: "web-api".to_owned(),
+        check: "alive".to_owned(),
+    }
+}

@@ -59,7 +59,6 @@ const COMMANDS: &[Command] = &[
         "start each service (see kafila api-gateway -help), or all with kafila dev",
     ),
     command("agent-info", NO_AGENT),
-    command("alloc checks", NO_PART),
     command(
         "alloc exec",
         "log in to the node, which 'kafila alloc status ID' shows",

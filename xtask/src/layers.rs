@@ -90,10 +90,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "lifecycle",
             "local-state",
             "model",
+            "net",
             "blocking",
             "service-kit",
             "task-drivers",
             "template",
+            "tls",
         ],
     ),
     (

@@ -12,7 +12,29 @@ pub enum Command {
     Restart(Restart),
     /// Stop an allocation; the scheduler replaces it
     Stop(Stop),
+    /// Show the states of an allocation's service checks
+    Checks(Checks),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = CHECKS_EXAMPLES)]
+pub struct Checks {
+    /// The allocation, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
+    pub id: String,
+    /// Show exact times
+    #[arg(long)]
+    pub verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const CHECKS_EXAMPLES: &str = "\
+Examples:
+  kafila alloc checks 8a3f2c1e
+
+Exit codes: 0 shown, also without checks; 1 no such allocation, ambiguous, or its node did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RESTART_EXAMPLES)]

@@ -1,5 +1,6 @@
 //! `kafila alloc …`
 
+pub(crate) mod checks;
 pub(crate) mod logs;
 pub(crate) mod restart;
 pub(crate) mod status;

@@ -54,6 +54,21 @@ impl Connection {
             .await
     }
 
+    /// Returns the states of an allocation's service checks.
+    pub(crate) async fn allocation_checks(
+        &self,
+        alloc_id: &str,
+    ) -> Result<Vec<v1::AllocationCheck>, Error> {
+        let message = v1::GetAllocationChecksRequest {
+            alloc_id: alloc_id.to_owned(),
+        };
+        let doing = format!("querying checks of allocation {alloc_id}");
+        let answer: v1::GetAllocationChecksResponse = self
+            .call(&doing, self.api().allocations().get_checks(message))
+            .await?;
+        Ok(answer.checks)
+    }
+
     /// Restarts tasks in place. Not retried after an unknown outcome, which would restart them twice.
     pub(crate) async fn restart_allocation(
         &self,

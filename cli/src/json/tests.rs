@@ -162,7 +162,7 @@ fn a_scaling_policy_of_an_autoscaler_is_an_object() {
 }
 
 #[test]
-fn a_registration_has_nomads_keys() {
+fn a_registration_and_a_check_have_nomads_keys() {
     let registration = fixtures::registration();
     let shown = serde_json::to_value(json::service::ServiceRegistration::from(&registration));
     let shown = shown.unwrap();
@@ -177,4 +177,9 @@ fn a_registration_has_nomads_keys() {
         keys.join(" "),
         "Address AllocID CreateIndex Datacenter ID JobID ModifyIndex Namespace NodeID Port ServiceName Tags"
     );
+    let checks = [fixtures::check()];
+    let shown = serde_json::to_value(json::service::checks(&checks)).unwrap();
+    let check = &shown[&checks[0].id];
+    assert_eq!(check["Status"], "failure");
+    assert_eq!(check.get("Task"), None, "the check is the group's");
 }

@@ -58,6 +58,36 @@ pub(crate) fn details(found: &[v1::ServiceRegistration]) -> String {
     blocks.join("\n\n")
 }
 
+/// The states of service checks, a block each.
+pub(crate) fn checks(checks: &[v1::AllocationCheck], style: &Style) -> String {
+    let mut text = format!("Status of {} Nomad Service Checks", checks.len());
+    for check in checks {
+        let time = match check.time_ns {
+            0 => "none".to_owned(),
+            time => style.time(time),
+        };
+        let or_group = |task: &str| if task.is_empty() { "(group)" } else { task }.to_owned();
+        let mut fields = Fields::new();
+        fields
+            .add("ID", check.id.clone())
+            .add("Name", check.check.clone())
+            .add("Group", check.task_group.clone())
+            .add("Task", or_group(&check.task))
+            .add("Service", check.service.clone())
+            .add("Status", check.status.clone());
+        if check.status_code != 0 {
+            fields.add("StatusCode", check.status_code.to_string());
+        }
+        fields
+            .add("Mode", check.mode.clone())
+            .add("Timestamp", time)
+            .add("Output", check.output.trim_end().to_owned());
+        text.push_str("\n\n");
+        text.push_str(&fields.render());
+    }
+    text
+}
+
 /// Host and port; the host alone of a service without a port. An IPv6 address is in brackets.
 fn address(registration: &v1::ServiceRegistration) -> String {
     let (host, port) = (&registration.address, registration.port);

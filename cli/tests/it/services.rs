@@ -61,3 +61,29 @@ async fn a_registration_is_deleted_once() {
     said.ended(1)
         .complained(&["deleting service registration", "not found"]);
 }
+
+#[tokio::test]
+async fn the_checks_of_an_allocation_are_shown() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let alloc_id = gateway.state().allocs[0].id.clone();
+    let said = kafila(&format!("alloc checks {alloc_id}"))
+        .at(&gateway.address)
+        .await;
+    let shown = &said.ended(0).stdout;
+    for part in [
+        "Status of 1 Nomad Service Checks",
+        "Name       = alive",
+        "Status     = failure",
+        "StatusCode = 503",
+        "Output     = down",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let json = kafila(&format!("alloc checks -json {alloc_id}"))
+        .at(&gateway.address)
+        .await
+        .json();
+    let check = &json[&fixtures::check().id];
+    assert_eq!(check["StatusCode"], 503);
+    assert_eq!(check["Timestamp"], 1_790_000_000);
+}

@@ -13,10 +13,11 @@ use model::{AllocClient, ServiceOwner, Timestamp};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::checks::{CheckKey, Checks, Watched};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::gates::Stage;
-use crate::health::HealthWatch;
+use crate::health::{All, HealthWatch};
 use crate::kill::AllocKill;
 use crate::spec::AllocSpec;
 use crate::task::{Context, TaskRunner};
@@ -35,6 +36,7 @@ pub enum Boot {
 pub struct AllocRunner {
     spec: AllocSpec,
     state: AllocState,
+    checks: Checks,
     /// A server has answered since the agent started.
     is_contacted: bool,
     /// A visible change was made, which the end of the step reports.
@@ -99,6 +101,7 @@ impl AllocRunner {
         Self {
             spec,
             state,
+            checks: Checks::default(),
             is_contacted: true,
             is_changed: true,
         }
@@ -111,6 +114,7 @@ impl AllocRunner {
         let mut runner = Self {
             spec,
             state,
+            checks: Checks::default(),
             is_contacted: false,
             is_changed: false,
         };
@@ -160,16 +164,15 @@ impl AllocRunner {
             .contact_deadline
             .filter(|_| !self.is_killed_for_good());
         let health = if self.is_health_watched() {
-            self.state.health.next_deadline(
-                self.spec.health,
-                &self.spec.tasks,
-                &self.state.tasks,
-                now.uptime,
-            )
+            let all = self.all();
+            self.state
+                .health
+                .next_deadline(self.spec.health, &all, now.uptime)
         } else {
             None
         };
-        [tasks, delay, run, contact, health]
+        let restart = self.checks.next_deadline(|task| self.started_at(task));
+        [tasks, delay, run, contact, health, restart]
             .into_iter()
             .flatten()
             .min()
@@ -221,6 +224,27 @@ impl AllocRunner {
         let running = self.state.tasks.iter().filter(|(_, task)| task.is_served());
         owners.extend(running.map(|(name, _)| ServiceOwner::Task(name.clone())));
         owners
+    }
+
+    /// Returns the service checks that the loop has to run, with their states.
+    pub fn checks(&self) -> impl Iterator<Item = (&CheckKey, &Watched)> {
+        self.checks.iter()
+    }
+
+    /// Returns the newest start of a task, or without one of all tasks.
+    fn started_at(&self, task: Option<&str>) -> Uptime {
+        let named = |name: &str| task.is_none_or(|task| task == name);
+        let tasks = self.state.tasks.iter().filter(|(name, _)| named(name));
+        let starts = tasks.map(|(_, task)| task.started_at());
+        starts.max().unwrap_or_default()
+    }
+
+    fn all(&self) -> All<'_> {
+        All {
+            specs: &self.spec.tasks,
+            tasks: &self.state.tasks,
+            checks: &self.checks,
+        }
     }
 
     /// Returns whether no task runs, and none will.

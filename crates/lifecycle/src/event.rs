@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::{ExitResult, FieldErrors};
 
+use crate::checks::{CheckKey, CheckResult};
 use crate::spec::AllocSpec;
 
 /// One event of the allocation.
@@ -44,6 +45,12 @@ pub enum Event {
         task: String,
         attempt: u32,
         error: String,
+    },
+    /// The result of one run of a service check; `epoch` is that of its watch.
+    Checked {
+        key: CheckKey,
+        epoch: u64,
+        result: CheckResult,
     },
     /// A message of the driver for the user.
     DriverMessage { task: String, message: String },

@@ -1,17 +1,22 @@
-//! Health of an allocation, derived from its tasks' states, for its deployment or for a drain that
-//! waits for its replacement.
+//! Health of an allocation, derived from its tasks' states and its service checks, for its deployment
+//! or for a drain that waits for its replacement.
 
 use std::collections::BTreeMap;
 
-use model::{DeploymentHealth, DeploymentId, TaskPhase, Timestamp};
+use model::{DeploymentHealth, DeploymentId, TaskPhase};
 use serde::{Deserialize, Serialize};
 
+use crate::checks::{Checks, Health};
 use crate::spec::{HealthSpec, Role, TaskSpec};
 use crate::task::TaskRunner;
-use crate::time::Uptime;
+use crate::time::{Now, Uptime, written};
 
-type Tasks = BTreeMap<String, TaskRunner>;
-type Specs = BTreeMap<String, TaskSpec>;
+/// Everything that the health follows from.
+pub(crate) struct All<'a> {
+    pub(crate) specs: &'a BTreeMap<String, TaskSpec>,
+    pub(crate) tasks: &'a BTreeMap<String, TaskRunner>,
+    pub(crate) checks: &'a Checks,
+}
 
 /// The health watch of one deployment, and its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,9 +72,8 @@ impl HealthWatch {
     pub(crate) fn update_verdict(
         &mut self,
         spec: Option<HealthSpec>,
-        (specs, tasks): (&Specs, &Tasks),
-        now: Uptime,
-        wall: Timestamp,
+        all: &All<'_>,
+        now: Now,
     ) -> Vec<(String, String)> {
         let (Some(spec), Some((deployment_id, deadline)), None) =
             (spec, self.watched, self.verdict)
@@ -79,16 +83,16 @@ impl HealthWatch {
         let verdict = |healthy| {
             Some(DeploymentHealth {
                 healthy,
-                time: wall,
+                time: now.wall,
                 deployment_id,
             })
         };
-        match sign(&spec, specs, tasks, now) {
+        match sign(&spec, all, now.uptime) {
             Sign::Healthy => self.verdict = verdict(true),
             Sign::Unhealthy => self.verdict = verdict(false),
-            Sign::HealthyAt(_) | Sign::NotYet if now >= deadline => {
+            Sign::HealthyAt(_) | Sign::NotYet if now.uptime >= deadline => {
                 self.verdict = verdict(false);
-                return reasons(&spec, specs, tasks);
+                return reasons(&spec, all, now.uptime);
             }
             Sign::HealthyAt(_) | Sign::NotYet => {}
         }
@@ -99,25 +103,24 @@ impl HealthWatch {
     pub(crate) fn next_deadline(
         &self,
         spec: Option<HealthSpec>,
-        specs: &Specs,
-        tasks: &Tasks,
+        all: &All<'_>,
         now: Uptime,
     ) -> Option<Uptime> {
         let (Some(spec), Some((_, deadline)), None) = (spec, self.watched, self.verdict) else {
             return None;
         };
-        match sign(&spec, specs, tasks, now) {
+        match sign(&spec, all, now) {
             Sign::HealthyAt(at) => Some(at.min(deadline)),
             _ => Some(deadline),
         }
     }
 }
 
-fn sign(spec: &HealthSpec, specs: &Specs, tasks: &Tasks, now: Uptime) -> Sign {
+fn sign(spec: &HealthSpec, all: &All<'_>, now: Uptime) -> Sign {
     let mut healthy_at = Uptime(0);
     let mut is_complete = true;
-    for (name, task_spec) in specs {
-        let Some(task) = tasks.get(name) else {
+    for (name, task_spec) in all.specs {
+        let Some(task) = all.tasks.get(name) else {
             continue;
         };
         if task.visible().failed {
@@ -131,10 +134,20 @@ fn sign(spec: &HealthSpec, specs: &Specs, tasks: &Tasks, now: Uptime) -> Sign {
         match task.visible().phase {
             TaskPhase::Dead if may_be_dead => {}
             TaskPhase::Dead if task_spec.role == Role::Main => return Sign::Unhealthy,
+            // It is about to be restarted.
+            TaskPhase::Running if !task.is_served() => is_complete = false,
             TaskPhase::Running => {
                 healthy_at = healthy_at.max(task.started_at().plus(spec.min_healthy_time));
             }
             TaskPhase::Dead | TaskPhase::Pending => is_complete = false,
+        }
+    }
+    if spec.checks {
+        match all.checks.health() {
+            Health::PassingSince(since) => {
+                healthy_at = healthy_at.max(since.plus(spec.min_healthy_time));
+            }
+            Health::NotPassing => is_complete = false,
         }
     }
     if !is_complete {
@@ -146,26 +159,47 @@ fn sign(spec: &HealthSpec, specs: &Specs, tasks: &Tasks, now: Uptime) -> Sign {
     }
 }
 
-/// Task → the reason why it kept the allocation from being healthy.
-fn reasons(spec: &HealthSpec, specs: &Specs, tasks: &Tasks) -> Vec<(String, String)> {
+/// Task → the reason why it kept the allocation from being healthy. A failing check of the group
+/// stands at the first task.
+fn reasons(spec: &HealthSpec, all: &All<'_>, now: Uptime) -> Vec<(String, String)> {
     let mut reasons = Vec::new();
-    for (name, task_spec) in specs {
-        let Some(task) = tasks.get(name) else {
+    let deadline = written(spec.healthy_deadline);
+    for (name, task_spec) in all.specs {
+        let Some(task) = all.tasks.get(name) else {
             continue;
         };
         let reason = match (task_spec.role, task.visible().phase) {
             (Role::Poststop, _) | (Role::Prestart | Role::Poststart, TaskPhase::Dead) => continue,
-            (_, TaskPhase::Running) => format!(
-                "Task not running for min_healthy_time of {} by healthy_deadline of {}",
-                crate::time::written(spec.min_healthy_time),
-                crate::time::written(spec.healthy_deadline)
-            ),
-            _ => format!(
-                "Task not running by healthy_deadline of {}",
-                crate::time::written(spec.healthy_deadline)
-            ),
+            (_, TaskPhase::Running) => {
+                if now >= task.started_at().plus(spec.min_healthy_time) {
+                    continue;
+                }
+                format!(
+                    "Task not running for min_healthy_time of {} by healthy_deadline of {deadline}",
+                    written(spec.min_healthy_time),
+                )
+            }
+            _ => format!("Task not running by healthy_deadline of {deadline}"),
         };
         reasons.push((name.clone(), reason));
+    }
+    if spec.checks {
+        let first = all.specs.keys().next();
+        for (task, check) in all.checks.failing() {
+            let task = task.map(str::to_owned).or_else(|| first.cloned());
+            let reason =
+                format!("Service check {check:?} not passing by healthy_deadline of {deadline}");
+            reasons.extend(task.map(|task| (task, reason)));
+        }
+    }
+    if reasons.is_empty() {
+        // Checks that passed too late for min_healthy_time.
+        let reason = format!(
+            "Service checks not passing for min_healthy_time of {} by healthy_deadline of {deadline}",
+            written(spec.min_healthy_time),
+        );
+        let first = all.specs.keys().next();
+        reasons.extend(first.map(|task| (task.clone(), reason)));
     }
     reasons
 }

@@ -10,14 +10,15 @@
 //! [`time`] holds the two clocks of a machine; [`spec`] is the part of a job that the machines need;
 //! [`event`] and [`effect`] are a machine's interface; [`alloc`] is the machine of an allocation and
 //! owns one machine per task ([`task`]); [`restart`] is the restart policy, [`gates`] the start
-//! order, [`kill`] the kill order, [`health`] the verdict for a deployment, [`task_event`] the
-//! events that users read; [`reports`] queues reports to the servers; [`gc`] chooses allocations to
-//! remove.
+//! order, [`kill`] the kill order, [`checks`] the states of service checks, [`health`] the verdict for
+//! a deployment, [`task_event`] the events that users read; [`reports`] queues reports to the servers;
+//! [`gc`] chooses allocations to remove.
 //!
 //! Source: Nomad 2.0 behaviour, apart from the differences that the comments name.
 
 pub mod alloc;
 pub mod assignment;
+pub mod checks;
 pub mod effect;
 pub mod event;
 mod gates;
@@ -39,6 +40,7 @@ pub use assignment::{
     Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update, changes,
     predecessors_first,
 };
+pub use checks::{CheckKey, CheckResult, CheckStatus, Watched};
 pub use effect::Effect;
 pub use event::{Event, RestartScope, StartFailure, StartStep};
 pub use reports::{LastReport, Report, ReportQueue};

@@ -43,13 +43,13 @@ pub struct AllocSpec {
     pub services: Vec<Service>,
 }
 
-/// Health check of an allocation, based on its tasks' states.
-///
-/// There are no service checks yet, so `checks` means the same as `task_states`.
+/// Health check of an allocation, based on its tasks' states and on its service checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthSpec {
     pub min_healthy_time: Duration,
     pub healthy_deadline: Duration,
+    /// The service checks have to pass, too.
+    pub checks: bool,
 }
 
 /// Specification of a task.
@@ -139,6 +139,7 @@ fn health(
         return Some(HealthSpec {
             min_healthy_time: migrate.min_healthy_time,
             healthy_deadline: migrate.healthy_deadline,
+            checks: migrate.health_check == HealthCheck::Checks,
         });
     }
     let update = group.update?;
@@ -147,6 +148,7 @@ fn health(
         HealthCheck::Checks | HealthCheck::TaskStates => Some(HealthSpec {
             min_healthy_time: update.min_healthy_time,
             healthy_deadline: update.healthy_deadline,
+            checks: update.health_check == HealthCheck::Checks,
         }),
     }
 }

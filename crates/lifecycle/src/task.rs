@@ -79,6 +79,8 @@ enum Purpose {
     End,
     /// A requested restart, with its reason.
     Restart(String),
+    /// A restart because of a failing check, which counts as a failure of the task.
+    Unhealthy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,12 +271,13 @@ impl TaskRunner {
             }) => {
                 self.back_off(cx.now, Duration::ZERO, &reason);
             }
-            None => {
+            other => {
+                let is_unhealthy = other.is_some();
                 let verdict = self.tracker.decide(
                     cx.now.uptime,
                     &cx.spec.restart,
                     cx.spec.restart_on_success,
-                    ended,
+                    if is_unhealthy { Ended::Failure } else { ended },
                     cx.rng,
                 );
                 self.follow(cx.now, verdict);

@@ -1,5 +1,6 @@
 //! Scripts against the machine of an allocation. Only [`Play`] knows its API.
 
+mod checks;
 mod health;
 mod killing;
 mod property;
@@ -95,6 +96,7 @@ impl AllocSpec {
         self.health = Some(HealthSpec {
             min_healthy_time: seconds(min_healthy),
             healthy_deadline: seconds(deadline),
+            checks: true,
         });
         self
     }

@@ -122,7 +122,7 @@ pub struct ServiceCheck {
     /// Consecutive successes after which the check passes; 0 and 1: the first.
     #[serde(default)]
     pub success_before_passing: u32,
-    /// Consecutive failures that are ignored before the check fails.
+    /// Consecutive failures after which the check fails; 0 and 1: the first.
     #[serde(default)]
     pub failures_before_critical: u32,
     pub on_update: OnUpdate,

@@ -1,5 +1,7 @@
 //! Services and their registrations.
 
+use std::collections::BTreeMap;
+
 use proto::v1;
 use serde::Serialize;
 
@@ -82,4 +84,49 @@ impl<'a> From<&'a v1::ServiceRegistration> for ServiceRegistration<'a> {
             modify_index: registration.modify_index,
         }
     }
+}
+
+/// State of a service check.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Check<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+    mode: &'a str,
+    status: &'a str,
+    /// Left out without an HTTP response.
+    #[serde(skip_serializing_if = "is_zero")]
+    status_code: u32,
+    output: &'a str,
+    /// Seconds since the epoch; 0: no result yet.
+    timestamp: u64,
+    group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    task: &'a str,
+    service: &'a str,
+    check: &'a str,
+}
+
+fn is_zero(code: &u32) -> bool {
+    *code == 0
+}
+
+/// Returns the states of checks by their ids.
+pub fn checks(checks: &[v1::AllocationCheck]) -> BTreeMap<&str, Check<'_>> {
+    let by_id = checks.iter().map(|check| {
+        let view = Check {
+            id: &check.id,
+            mode: &check.mode,
+            status: &check.status,
+            status_code: check.status_code,
+            output: &check.output,
+            timestamp: check.time_ns / 1_000_000_000,
+            group: &check.task_group,
+            task: &check.task,
+            service: &check.service,
+            check: &check.check,
+        };
+        (check.id.as_str(), view)
+    });
+    by_id.collect()
 }

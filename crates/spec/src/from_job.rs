@@ -205,6 +205,7 @@ impl From<&job::Network> for Network {
             mode: Some(network.mode.clone()),
             reserved_ports: fixed.into_iter().map(Port::from).collect(),
             dynamic_ports: dynamic.into_iter().map(Port::from).collect(),
+            mbits: None,
         }
     }
 }
@@ -514,6 +515,7 @@ impl From<&scaling::Scaling> for Scaling {
             max: Some(i64::from(scaling.max)),
             r#type: Some("horizontal".to_owned()),
             policy: Some(stored_object(&scaling.policy)),
+            ..Self::default()
         }
     }
 }

@@ -6,6 +6,8 @@ use lifecycle::{Assignment, RestartRefusal, RestartScope};
 use model::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::check_view::CheckView;
+
 /// A command to a runner.
 #[derive(Debug)]
 pub enum Command {
@@ -21,6 +23,10 @@ pub enum Command {
     Restart {
         scope: RestartScope,
         answer: oneshot::Sender<Result<Vec<String>, RestartRefusal>>,
+    },
+    /// Answers with the states of the service checks.
+    Checks {
+        answer: oneshot::Sender<Vec<CheckView>>,
     },
     /// Stop the allocation and remove its files and records.
     Collect,

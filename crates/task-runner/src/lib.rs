@@ -7,18 +7,22 @@
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
 //! finds and awaits a task, and [`templates`] renders its templates; [`leftovers`] removes the
-//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`.
+//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
+//! `checks` runs service checks, and `probe` one request of a check.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.
 
 mod attempt;
+mod check_view;
+mod checks;
 pub mod clock;
 pub mod context;
 pub mod handle;
 pub mod leftovers;
 pub mod metrics;
 mod perform;
+mod probe;
 pub mod reporter;
 mod run;
 mod runner;
@@ -27,6 +31,7 @@ mod templates;
 #[cfg(test)]
 mod tests;
 
+pub use check_view::CheckView;
 pub use clock::Clocks;
 pub use context::{Context, Drivers};
 pub use handle::{Command, Handle, Progress};

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
+use crate::check_view::CheckRuns;
 use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
@@ -62,6 +63,7 @@ pub fn spawn(
         answers,
         starts: HashMap::new(),
         leftovers: beginning.leftovers,
+        checks: CheckRuns::default(),
         work: JoinSet::new(),
         progress,
         is_recorded: true,
@@ -182,6 +184,11 @@ impl Runner {
                 Some(Event::Stop { skip_delays: false })
             }
             Command::Update(assignment) => self.update(assignment).await,
+            Command::Checks { answer } => {
+                // The caller may have gone.
+                let _ = answer.send(self.check_views());
+                None
+            }
             Command::Restart { scope, answer } => {
                 let affected = self.machine.restartable(&scope);
                 if affected.is_ok() {
@@ -227,6 +234,7 @@ impl Runner {
     async fn step(&mut self, event: Event) {
         let now = self.context.clocks.now();
         let effects = self.machine.step(now, event, &mut self.rng);
+        self.sync_checks();
         if effects.is_empty() {
             return;
         }

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::check_view::CheckRuns;
 use crate::context::Context;
 use crate::handle::{Handle, Progress};
 
@@ -40,6 +41,8 @@ pub(crate) struct Runner {
     pub(crate) starts: HashMap<String, CancellationToken>,
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.
     pub(crate) leftovers: Vec<TaskId>,
+    /// Running checks, which are among the work.
+    pub(crate) checks: CheckRuns,
     /// Effects in progress; aborted with the runner.
     pub(crate) work: JoinSet<()>,
     pub(crate) progress: watch::Sender<Progress>,

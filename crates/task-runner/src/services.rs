@@ -13,6 +13,18 @@ pub(crate) struct Target {
     pub(crate) port: u16,
 }
 
+impl Target {
+    /// Returns host and port, an IPv6 address in brackets.
+    pub(crate) fn authority(&self) -> String {
+        let (host, port) = (&self.host, self.port);
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+}
+
 /// Returns the registrations of the services of `owners`, ordered by owner and position.
 ///
 /// A service whose port is not on this node is left out: it cannot be reached.

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ use crate::credentials::Credentials;
 /// the client costs this much a connection.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Source: RFC 7301, the registered name of HTTP/1.1.
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+
 /// A connection to a verified server.
 pub type ClientStream = tokio_rustls::client::TlsStream<TcpStream>;
 
@@ -38,6 +42,7 @@ pub enum Expect {
 pub struct Connector {
     credentials: Credentials,
     expect: Expect,
+    is_http1: bool,
 }
 
 impl Connector {
@@ -45,6 +50,16 @@ impl Connector {
         Self {
             credentials,
             expect,
+            is_http1: false,
+        }
+    }
+
+    /// Offers HTTP/1.1 instead of HTTP/2.
+    #[must_use]
+    pub fn for_http1(self) -> Self {
+        Self {
+            is_http1: true,
+            ..self
         }
     }
 
@@ -58,7 +73,11 @@ impl Connector {
             Expect::Host => ServerName::try_from(host.to_owned())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
         };
-        let connector = TlsConnector::from(self.credentials.client());
+        let mut config = self.credentials.client();
+        if self.is_http1 {
+            Arc::make_mut(&mut config).alpn_protocols = vec![ALPN_HTTP1.to_vec()];
+        }
+        let connector = TlsConnector::from(config);
         connector.connect(name, stream).await
     }
 

@@ -149,3 +149,134 @@ async fn registrations(suite: &Suite, name: &str, count: usize) -> Result<Vec<se
     ensure!(found.len() == count, "{name}: {found:?}");
     Ok(found)
 }
+
+/// An HTTP server that answers 200 while the file `up` exists in its allocation's directory.
+const CHECKED: &str = r#"
+job "checked" {
+  update {
+    min_healthy_time = "1s"
+    healthy_deadline = "40s"
+    progress_deadline = "50s"
+  }
+  group "app" {
+    network {
+      port "http" {}
+    }
+    restart {
+      attempts = 3
+      delay    = "1s"
+      interval = "10m"
+      mode     = "fail"
+    }
+    service {
+      name     = "checked"
+      provider = "nomad"
+      port     = "http"
+      check {
+        type     = "http"
+        path     = "/up"
+        interval = "1s"
+        timeout  = "1s"
+        check_restart {
+          limit = 3
+          grace = "3s"
+        }
+      }
+      check {
+        type     = "tcp"
+        name     = "port"
+        interval = "1s"
+        timeout  = "1s"
+      }
+    }
+    task "server" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", "cd $NOMAD_ALLOC_DIR/data && touch up && exec python3 -m http.server $NOMAD_PORT_http"]
+      }
+      resources {
+        cpu    = 20
+        memory = 60
+      }
+    }
+  }
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_make_a_deployment_wait_and_restart_a_task() -> Result<()> {
+    if !test_kit::etcd::available() {
+        return Ok(());
+    }
+    let suite = Suite::start(Options::default()).await?;
+    let result = check(&suite).await;
+    result.with_context(|| suite.log_tails())?;
+    suite.stop().await
+}
+
+async fn check(suite: &Suite) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("checked.hcl");
+    std::fs::write(&file, CHECKED)?;
+    let file = file.to_str().context("its name is text")?;
+    // Waits until the deployment is successful.
+    suite.kafila(&["job", "run", file]).await?.ok()?;
+    let api = suite.api()?;
+    let alloc_id = api.allocations("checked").await?.remove(0).id;
+    let states = || async {
+        let said = suite
+            .kafila(&["alloc", "checks", "-json", &alloc_id])
+            .await?
+            .ok()?;
+        let checks = said.json()?;
+        let checks = checks.as_object().context("no object")?;
+        let mut states: Vec<(String, String)> = checks
+            .values()
+            .map(|it| (it["Check"].to_string(), it["Status"].to_string()))
+            .collect();
+        states.sort();
+        Ok::<_, anyhow::Error>(states)
+    };
+    let want = |http: &str| {
+        let http = (
+            "\"service: \\\"checked\\\" check\"".to_owned(),
+            format!("{http:?}"),
+        );
+        vec![("\"port\"".to_owned(), "\"success\"".to_owned()), http]
+    };
+    let found = states().await?;
+    ensure!(found == want("success"), "{found:?}");
+
+    // The server answers 404 from now on, and is restarted after three failures.
+    let data = suite.data_dir("client-node-0");
+    std::fs::remove_file(find(&data, "up").context("no page")?)?;
+    eventually(TIMEOUT, || async {
+        let alloc = api.allocation(&alloc_id).await?;
+        let state = alloc.task_states.get("server").context("no state")?;
+        let is_signaled = state
+            .events
+            .iter()
+            .any(|it| it.r#type == "Restart Signaled");
+        ensure!(is_signaled && state.restarts >= 1, "{state:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Finds a file below a directory.
+fn find(directory: &std::path::Path, name: &str) -> Option<std::path::PathBuf> {
+    for entry in std::fs::read_dir(directory).ok()?.flatten() {
+        let path = entry.path();
+        let found = if path.is_dir() {
+            find(&path, name)
+        } else {
+            None
+        };
+        let is_it = path.file_name().is_some_and(|it| it == name);
+        if let Some(found) = found.or(is_it.then_some(path)) {
+            return Some(found);
+        }
+    }
+    None
+}

@@ -13,6 +13,7 @@
 
 mod allocations;
 pub mod app;
+mod checks;
 pub mod config;
 mod context;
 mod error;

@@ -1,5 +1,5 @@
-//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output and restarts of tasks, for gateways
-//! that know the node's secret.
+//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output, restarts of tasks and states of
+//! checks, for gateways that know the node's secret.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use futures::Stream;
 use futures::stream::unfold;
 use model::AllocId;
 use proto::internal::v1::node_files_server::NodeFiles;
-use proto::internal::v1::{NodeLogsRequest, NodeRestartRequest, NodeRestartResponse};
+use proto::internal::v1::{
+    NodeChecksRequest, NodeChecksResponse, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+};
 use proto::v1;
 use service_kit::CancellationToken;
 use task_drivers::AllocDirs;
@@ -18,6 +20,7 @@ use task_drivers::log_reader::{LogReader, Origin};
 use tonic::{Request, Response, Status};
 
 use crate::allocations::agent::Agent;
+use crate::checks;
 use crate::context::Context;
 use crate::restart;
 
@@ -72,6 +75,15 @@ impl NodeFiles for Files {
             _open: OpenStream::new(&self.context),
         };
         Ok(Response::new(Box::pin(unfold(following, next_chunk))))
+    }
+
+    async fn checks(
+        &self,
+        request: Request<NodeChecksRequest>,
+    ) -> Result<Response<NodeChecksResponse>, Status> {
+        let request = request.into_inner();
+        self.check_secret(&request.secret)?;
+        Ok(Response::new(checks::checks(&self.agent, &request).await?))
     }
 
     async fn restart(

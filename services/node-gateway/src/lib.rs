@@ -9,9 +9,11 @@
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports, which [`packing`] puts into transactions, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
-//! [`restart`] restarts tasks. [`introduction`] issues the certificates of nodes.
+//! [`restart`] restarts tasks, [`checks`] asks for the states of service checks. [`introduction`]
+//! issues the certificates of nodes.
 
 pub mod assignments;
+pub mod checks;
 pub mod dispatch_loop;
 pub mod grpc;
 pub mod introduction;

@@ -57,6 +57,15 @@ impl Allocations for Fake {
         Ok(Response::new(RestartAllocationResponse { tasks }))
     }
 
+    async fn get_checks(
+        &self,
+        request: Request<GetAllocationChecksRequest>,
+    ) -> Answer<GetAllocationChecksResponse> {
+        self.seen("GetChecks", &request, None).await?;
+        let checks = vec![crate::fixtures::check()];
+        Ok(Response::new(GetAllocationChecksResponse { checks }))
+    }
+
     async fn stop(
         &self,
         request: Request<StopAllocationRequest>,

@@ -19,7 +19,7 @@ pub enum RestartRefusal {
     },
     #[error("node {node_id} is gone, and the tasks of allocation {alloc_id} with it")]
     NodeGone { alloc_id: AllocId, node_id: NodeId },
-    #[error("node {name} ({node_id}) is {status}: its tasks cannot be restarted until it is back")]
+    #[error("node {name} ({node_id}) is {status}: it cannot be asked until it is back")]
     NodeAway {
         node_id: NodeId,
         name: String,
@@ -52,6 +52,20 @@ pub struct RestartTarget {
     pub node: AllocNode,
 }
 
+/// Returns the request for the states of an allocation's checks; `None`: it has ended, and has none.
+///
+/// # Errors
+/// Its node is gone, or away.
+pub fn locate_checks(
+    snapshot: &Snapshot,
+    view: &AllocView,
+) -> Result<Option<RestartTarget>, RestartRefusal> {
+    if view.is_client_terminal() {
+        return Ok(None);
+    }
+    to_node(snapshot, view, RestartScope::Running).map(Some)
+}
+
 /// Returns the request for a restart of `task`; an empty `task` means all running tasks, or with
 /// `all_tasks` also those that have ended.
 ///
@@ -63,7 +77,7 @@ pub fn locate(
     task: &str,
     all_tasks: bool,
 ) -> Result<RestartTarget, RestartRefusal> {
-    let (alloc_id, node_id) = (view.alloc.id, view.alloc.node_id);
+    let alloc_id = view.alloc.id;
     let scope = RestartScope::new(task, all_tasks)?;
     if let RestartScope::Task(task) = &scope {
         choose_task(snapshot, view, task)?;
@@ -74,6 +88,15 @@ pub fn locate(
             status: view.client_status().as_str(),
         });
     }
+    to_node(snapshot, view, scope)
+}
+
+fn to_node(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    scope: RestartScope,
+) -> Result<RestartTarget, RestartRefusal> {
+    let (alloc_id, node_id) = (view.alloc.id, view.alloc.node_id);
     let node = snapshot
         .node(node_id)
         .ok_or(RestartRefusal::NodeGone { alloc_id, node_id })?;

@@ -6,7 +6,7 @@ use jobdiff::{DiffType, diff};
 use model::job::{
     DelayFunction, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
 };
-use model::service::{AddressMode, OnUpdate};
+use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate};
 use model::{Job, Operator, Task, TaskGroup, Timestamp};
 
 use crate::support::{changes, full};
@@ -126,6 +126,114 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| drop(app(job).services[0].meta.insert("a".into(), "b".into())),
         &["app/Service/Meta[a]  => b"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].name = "up".into(),
+        &["app/Service/Check/Name alive => up"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].check_type = CheckType::Tcp,
+        &["app/Service/Check/Type http => tcp"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].port = "debug".into(),
+        &["app/Service/Check/PortLabel  => debug"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].task = "server".into(),
+        &["app/Service/Check/TaskName  => server"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].interval = LONG,
+        &["app/Service/Check/Interval 10000000000 => 7"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].timeout = LONG,
+        &["app/Service/Check/Timeout 2000000000 => 7"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].path = "/x".into(),
+        &["app/Service/Check/Path / => /x"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].protocol = "https".into(),
+        &["app/Service/Check/Protocol  => https"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].method = "HEAD".into(),
+        &["app/Service/Check/Method  => HEAD"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].body = "x".into(),
+        &["app/Service/Check/Body  => x"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].tls_server_name = "x".into(),
+        &["app/Service/Check/TLSServerName  => x"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].tls_skip_verify = true,
+        &["app/Service/Check/TLSSkipVerify false => true"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].grpc_service = "x".into(),
+        &["app/Service/Check/GRPCService  => x"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].initial_status = Some(InitialStatus::Passing),
+        &["app/Service/Check/InitialStatus  => passing"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].success_before_passing = 2,
+        &["app/Service/Check/SuccessBeforePassing 0 => 2"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].failures_before_critical = 2,
+        &["app/Service/Check/FailuresBeforeCritical 0 => 2"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].on_update = OnUpdate::Ignore,
+        &["app/Service/Check/OnUpdate require_healthy => ignore"],
+    ),
+    (
+        |job| {
+            drop(
+                app(job).services[0].checks[0]
+                    .header
+                    .insert("A".into(), vec!["b".into()]),
+            )
+        },
+        &["app/Service/Check/Header/A[0]  => b"],
+    ),
+    (
+        |job| {
+            app(job).services[0].checks[0]
+                .check_restart
+                .as_mut()
+                .unwrap()
+                .limit = 2
+        },
+        &["app/Service/Check/CheckRestart/Limit 1 => 2"],
+    ),
+    (
+        |job| {
+            app(job).services[0].checks[0]
+                .check_restart
+                .as_mut()
+                .unwrap()
+                .grace = LONG
+        },
+        &["app/Service/Check/CheckRestart/Grace 1000000000 => 7"],
+    ),
+    (
+        |job| {
+            app(job).services[0].checks[0]
+                .check_restart
+                .as_mut()
+                .unwrap()
+                .ignore_warnings = true
+        },
+        &["app/Service/Check/CheckRestart/IgnoreWarnings false => true"],
     ),
     (
         |job| app(job).networks[0].mode = "bridge".into(),

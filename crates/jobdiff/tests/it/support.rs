@@ -8,6 +8,7 @@ use model::job::{
     DelayFunction, DisconnectStrategy, HealthCheck, Lifecycle, LifecycleHook, MigrateStrategy,
     Network, Port, ReconcileChoice, ReschedulePolicy,
 };
+use model::service::{CheckRestart, ServiceCheck};
 use model::{Affinity, Constraint, Job, Operator, Spread, SpreadTarget};
 use test_kit::builders;
 
@@ -58,6 +59,19 @@ pub(crate) fn full() -> Job {
     let mut service = builders::registered("web", "http");
     service.tags = vec!["v1".to_owned()];
     service.canary_tags = vec!["c1".to_owned()];
+    service.checks = vec![ServiceCheck {
+        name: "alive".to_owned(),
+        path: "/".to_owned(),
+        interval: seconds(10),
+        timeout: seconds(2),
+        header: [("Host".to_owned(), vec!["h".to_owned()])].into(),
+        check_restart: Some(CheckRestart {
+            limit: 1,
+            grace: seconds(1),
+            ignore_warnings: false,
+        }),
+        ..ServiceCheck::default()
+    }];
     group.services = vec![service];
     group.networks = vec![Network {
         mode: "host".to_owned(),

@@ -43,6 +43,9 @@ pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) 
 }
 
 fn network(check: &mut Check, path: &Path, spec: &spec::Network) -> Network {
+    if spec.mbits.is_some_and(|mbits| mbits != 0) {
+        check.warn("mbits in a network block is deprecated and ignored: remove it");
+    }
     let mode = spec
         .mode
         .as_deref()

@@ -1,6 +1,6 @@
 //! Groups, their volumes, networks and ports.
 
-use hcl::schema::{Ignored, refused_argument, refused_block};
+use hcl::schema::{refused_argument, refused_block};
 use serde_json::{Map, Value};
 
 use super::extra::Extra;
@@ -82,11 +82,6 @@ pub(super) const NETWORK: Extra = Extra {
         refused_block("dns", "DNS", "remove it, tasks use the node's resolver"),
         refused_block("cni", "CNI", "remove it, tasks use the node's network"),
     ],
-    ignored: &[Ignored {
-        name: "mbits",
-        json: "MBits",
-        warning: "mbits in a network block is deprecated and ignored: remove it",
-    }],
     finish: Some(sort_ports),
     ..Extra::of("Network")
 };

@@ -316,6 +316,7 @@ fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
         mode: None,
         reserved_ports: reserved,
         dynamic_ports: dynamic,
+        mbits: None,
     }
 }
 

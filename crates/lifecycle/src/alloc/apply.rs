@@ -69,6 +69,11 @@ impl AllocRunner {
                     runner.stop_failed(cx, &error);
                 });
             }
+            Event::Checked { key, epoch, result } => {
+                let mut checks = std::mem::take(&mut self.checks);
+                checks.record(now, (&key, epoch), result, |task| self.started_at(task));
+                self.checks = checks;
+            }
             Event::DriverMessage { task, message } => {
                 self.with_task(&mut step, &task, |runner, cx| {
                     runner.record(task_event::driver_message(cx.now.wall, &message));

@@ -1,16 +1,19 @@
 //! Consequences of the tasks' states, independent of the event: evaluated after every step, so that no
 //! order of events leaves work undone.
 
+use model::ServiceOwner;
 use rand::Rng;
 
 use super::{AllocRunner, Prerun, Step};
+use crate::checks::{Checks, WantedRestart};
 use crate::effect::Effect;
 use crate::gates::{self, Stage};
+use crate::health::All;
 use crate::kill::{KillReason, next_to_kill};
 use crate::spec::Role;
 use crate::task::TaskRunner;
 use crate::task_event;
-use crate::time::Now;
+use crate::time::{Now, Uptime};
 
 impl AllocRunner {
     pub(super) fn settle(&mut self, now: Now, effects: &mut Vec<Effect>, rng: &mut dyn Rng) {
@@ -20,8 +23,12 @@ impl AllocRunner {
             self.react_to_dead_tasks(&mut step);
             self.continue_kill(&mut step);
             self.start_open_tasks(&mut step);
+            self.watch_checks(&mut step);
             self.judge_health(now);
             self.end_if_all_are_dead(&mut step);
+        }
+        if self.state.is_ended {
+            self.checks = Checks::default();
         }
         for task in self.state.tasks.values_mut() {
             self.is_changed |= task.take_changed();
@@ -188,15 +195,57 @@ impl AllocRunner {
         }
     }
 
+    /// Watches the checks of the registered services, and performs the restarts that they ask for.
+    fn watch_checks(&mut self, step: &mut Step<'_>) {
+        let now = step.now.uptime;
+        self.watch_registered(now);
+        let mut checks = std::mem::take(&mut self.checks);
+        let restarts = checks.take_restarts(now, |task| self.started_at(task));
+        self.checks = checks;
+        if restarts.is_empty() {
+            return;
+        }
+        for WantedRestart { task, reason } in restarts {
+            match task {
+                Some(task) => self.with_task(step, &task, |runner, cx| {
+                    runner.restart_unhealthy(cx, &reason);
+                }),
+                None => self.each_task(step, |runner, cx| runner.restart_unhealthy(cx, &reason)),
+            }
+        }
+        // The services of a task that is being restarted are not registered.
+        self.watch_registered(now);
+    }
+
+    fn watch_registered(&mut self, now: Uptime) {
+        let owners = self.registered();
+        let spec = &self.spec;
+        let services = owners.into_iter().map(|owner| {
+            let services = match &owner {
+                ServiceOwner::Group => spec.services.as_slice(),
+                ServiceOwner::Task(task) => {
+                    let task = spec.tasks.get(task);
+                    task.map_or(&[][..], |task| task.services.as_slice())
+                }
+            };
+            (owner, services)
+        });
+        self.checks.watch(services, now);
+    }
+
     fn judge_health(&mut self, now: Now) {
         if !self.is_health_watched() || self.state.health.verdict.is_some() {
             return;
         }
-        let all = (&self.spec.tasks, &self.state.tasks);
+        let all = All {
+            specs: &self.spec.tasks,
+            tasks: &self.state.tasks,
+            checks: &self.checks,
+        };
         let reasons = self
             .state
             .health
-            .update_verdict(self.spec.health, all, now.uptime, now.wall);
+            .update_verdict(self.spec.health, &all, now);
         for (name, reason) in reasons {
             if let Some(task) = self.state.tasks.get_mut(&name) {
                 task.record(task_event::alloc_unhealthy(now.wall, &reason));

@@ -55,6 +55,15 @@ impl TaskRunner {
         }
     }
 
+    /// Replaces the process because a service check keeps failing; the restart policy decides as after a
+    /// failure.
+    pub(crate) fn restart_unhealthy(&mut self, cx: &mut Context<'_>, reason: &str) {
+        if self.can_restart() {
+            self.record(task_event::restart_signaled(cx.now.wall, reason));
+            self.begin_kill(cx, Purpose::Unhealthy, true);
+        }
+    }
+
     /// Resets a dead task to wait for its gate, with a fresh restart policy.
     pub(crate) fn revive(&mut self, now: Now, reason: &str) {
         if self.phase != Phase::Dead {
@@ -86,7 +95,7 @@ impl TaskRunner {
         let Some(kill) = &mut self.kill else { return };
         match kill.step {
             KillStep::AwaitProcess { skip_delay } => {
-                let is_restart = matches!(kill.then, Purpose::Restart(_));
+                let is_restart = !matches!(kill.then, Purpose::End);
                 if cx.spec.shutdown_delay.is_zero() || is_restart {
                     self.stop(cx, 0);
                 } else if skip_delay {

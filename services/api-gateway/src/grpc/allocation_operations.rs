@@ -1,9 +1,9 @@
-//! `kafila.v1.Allocations`: restart and stop.
+//! `kafila.v1.Allocations`: restart, stop and checks.
 
 use admission::jobs::restart_alloc::{self, RestartTarget};
 use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
-use node_gateway::restart;
+use node_gateway::{checks, restart};
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
@@ -46,6 +46,21 @@ impl Api {
                 Err(_) => Err(error),
             },
         }
+    }
+
+    pub(super) async fn allocation_checks(
+        &self,
+        request: v1::GetAllocationChecksRequest,
+    ) -> Result<v1::GetAllocationChecksResponse, Status> {
+        let snapshot = self.gateway.core.snapshot(true).await?;
+        let id = find(&snapshot, &request.alloc_id).map_err(Error::from)?;
+        let view = snapshot.alloc(id).expect("found in this snapshot");
+        let target = restart_alloc::locate_checks(&snapshot, view).map_err(Error::from)?;
+        let checks = match target {
+            Some(target) => checks::checks(&self.gateway.node, &target).await?,
+            None => Vec::new(),
+        };
+        Ok(v1::GetAllocationChecksResponse { checks })
     }
 
     pub(super) async fn stop_allocation(

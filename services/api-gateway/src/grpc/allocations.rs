@@ -75,6 +75,14 @@ impl Allocations for Api {
         Ok(Response::new(answer))
     }
 
+    async fn get_checks(
+        &self,
+        request: Request<v1::GetAllocationChecksRequest>,
+    ) -> Result<Response<v1::GetAllocationChecksResponse>, Status> {
+        let checks = Box::pin(self.allocation_checks(request.into_inner())).await?;
+        Ok(Response::new(checks))
+    }
+
     async fn stop(
         &self,
         request: Request<v1::StopAllocationRequest>,

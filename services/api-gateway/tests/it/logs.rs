@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
 use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
-use proto::internal::v1::{NodeLogsRequest, NodeRestartRequest, NodeRestartResponse};
+use proto::internal::v1::{
+    NodeChecksRequest, NodeChecksResponse, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+};
 use proto::v1;
 use state::{Entity, Key};
 use test_kit::wait_for;
@@ -62,6 +64,20 @@ impl NodeFiles for Files {
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn checks(
+        &self,
+        request: Request<NodeChecksRequest>,
+    ) -> Result<Response<NodeChecksResponse>, Status> {
+        let alloc_id = request.into_inner().alloc_id;
+        let check = v1::AllocationCheck {
+            id: alloc_id,
+            status: "success".to_owned(),
+            ..v1::AllocationCheck::default()
+        };
+        let checks = vec![check];
+        Ok(Response::new(NodeChecksResponse { checks }))
     }
 
     async fn restart(

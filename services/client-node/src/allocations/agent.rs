@@ -12,7 +12,7 @@ use local_state::{NodeState, Restored, decode};
 use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
-use task_runner::{Beginning, Command, Handle, Progress};
+use task_runner::{Beginning, CheckView, Command, Handle, Progress};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
@@ -272,6 +272,14 @@ impl Agent {
         };
         handle.send(Command::Collect).await;
         Some(handle)
+    }
+
+    /// Returns the states of an allocation's service checks; `None`: it is not on this node.
+    pub(crate) async fn checks(&self, alloc_id: AllocId) -> Option<Vec<CheckView>> {
+        let handle = self.lock().allocs.get(&alloc_id)?.handle.clone();
+        let (answer, answered) = oneshot::channel();
+        handle.send(Command::Checks { answer }).await;
+        answered.await.ok()
     }
 
     /// Restarts tasks of an allocation in place, and returns their names once the restart is stored.

@@ -27,11 +27,6 @@ pub(super) fn checks(
     service: &Service,
     place: &Place<'_>,
 ) -> Vec<ServiceCheck> {
-    if !spec.checks.is_empty() {
-        let message = "check blocks are not supported by this version of Kafila: remove them";
-        check.error(path.field("check"), message);
-        return Vec::new();
-    }
     if spec.checks.len() > MAX_CHECKS {
         let message = format!(
             "has {} blocks, more than {MAX_CHECKS}: remove some",

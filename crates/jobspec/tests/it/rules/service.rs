@@ -98,3 +98,93 @@ fn a_service_without_a_provider_is_kept_by_kafila_with_a_warning() {
         serde_json::to_value(&spec::Job::from(&admitted.job).task_groups[0].services).unwrap();
     assert_eq!(json[0]["Provider"], "nomad");
 }
+
+/// A group with a port and one service with one check, and `GOOD` unless another type is given.
+fn checked(lines: &str) -> &'static str {
+    let lines =
+        format!("port = \"http\"\ncheck {{\ninterval = \"10s\"\ntimeout = \"2s\"\n{lines}\n}}");
+    of(&lines)
+}
+
+#[test]
+#[rustfmt::skip]
+fn an_invalid_check_names_its_attribute() {
+    let c = "$g.service[0].check[0]";
+    let field = |name: &str| -> &'static str { Box::leak(format!("{c}.{name}").into()) };
+    check(&[
+        ("", checked("type = \"x\""), "", field("type"), "invalid check type (\"x\"), must be one of"),
+        ("", checked(""), "", field("type"), "must be one of"),
+        ("", checked("type = \"script\"\ncommand = \"/bin/x\""), "", field("type"), "script checks are not supported"),
+        ("", checked("type = \"http\""), "", field("path"), "http type must have http path"),
+        ("", checked("type = \"http\"\npath = \"http://a/b\""), "", field("path"), "has a host"),
+        ("", checked("type = \"http\"\npath = \"/\"\nmethod = \"get\""), "", field("method"), "unknown method \"get\""),
+        ("", checked("type = \"http\"\npath = \"/\"\nprotocol = \"ftp\""), "", field("protocol"), "unknown protocol"),
+        ("", checked("type = \"http\"\npath = \"/\"\nheader {\nA = 5\n}"), "", field("header"), "must be a list of strings"),
+        ("", checked("type = \"http\"\npath = \"/\"\nheader {\nÄ = [\"x\"]\n}"), "", field("header"), "is no name of a header"),
+        ("", checked("type = \"tcp\"\nport = \"x\""), "", field("port"), "port label \"x\""),
+        ("", checked("type = \"tcp\"\nexpose = true"), "", field("expose"), "expose is not supported"),
+        ("", checked("type = \"grpc\"\ngrpc_use_tls = true"), "", field("grpc_use_tls"), "over TLS are not supported"),
+        ("", checked("type = \"tcp\"\naddress_mode = \"driver\""), "", field("address_mode"), "is not supported"),
+        ("", checked("type = \"tcp\"\ninitial_status = \"x\""), "", field("initial_status"), "invalid initial check state"),
+        ("", checked("type = \"tcp\"\non_update = \"x\""), "", field("on_update"), "unknown on_update"),
+        ("", checked("type = \"tcp\"\nsuccess_before_passing = -1"), "", field("success_before_passing"), "must be between 0"),
+        ("", checked("type = \"tcp\"\ncheck_restart {\nlimit = -1\n}"), "", field("check_restart.limit"), "must be between 0"),
+        ("", checked("type = \"tcp\"\ntask = \"x\""), "", "$g.service[0].task", "the group has no task \"x\""),
+        ("", of("check {\ntype = \"tcp\"\ninterval = \"10s\"\ntimeout = \"2s\"\n}"), "", field("port"), "check requires a port"),
+        ("", of("port = \"http\"\ncheck {\ntype = \"tcp\"\ntimeout = \"2s\"\n}"), "", field("interval"), "missing required value interval. Interval cannot be less than 1s"),
+        ("", of("port = \"http\"\ncheck {\ntype = \"tcp\"\ninterval = \"10s\"\ntimeout = \"500ms\"\n}"), "", field("timeout"), "timeout cannot be less than 1s"),
+    ]);
+}
+
+#[test]
+fn every_attribute_of_a_check_is_stored() {
+    let all = checked(
+        r#"
+      type            = "http"
+      name            = "alive"
+      path            = "/health?x=${NOMAD_ALLOC_ID}"
+      protocol        = "https"
+      method          = "POST"
+      body            = "{}"
+      tls_server_name = "web.example.com"
+      tls_skip_verify = true
+      initial_status  = "passing"
+      on_update       = "ignore"
+      success_before_passing   = 3
+      failures_before_critical = 2
+      header {
+        Authorization = ["Basic x"]
+      }
+      check_restart {
+        limit = 3
+        grace = "90s"
+      }"#,
+    );
+    let job = admit(&file("", all, "")).unwrap().job;
+    let check = &job.task_groups[0].services[0].checks[0];
+    assert_eq!(
+        (check.name.as_str(), check.method.as_str()),
+        ("alive", "POST")
+    );
+    assert_eq!(check.header["Authorization"], ["Basic x"]);
+    assert_eq!(
+        (check.success_before_passing, check.failures_before_critical),
+        (3, 2)
+    );
+    assert_eq!(check.on_update, OnUpdate::Ignore);
+    let restart = check.check_restart.unwrap();
+    assert_eq!((restart.limit, restart.grace.as_secs()), (3, 90));
+    let again = jobspec::canonicalise(&spec::Job::from(&job), NOW);
+    assert_eq!(again.unwrap().job, job);
+}
+
+#[test]
+fn a_check_inherits_from_its_service() {
+    let lines = "port = \"http\"\non_update = \"ignore\"\ncheck_restart {\nlimit = 2\n}\ncheck {\ntype = \"tcp\"\ninterval = \"10s\"\ntimeout = \"2s\"\n}";
+    let job = admit(&file("", of(lines), "")).unwrap().job;
+    let check = &job.task_groups[0].services[0].checks[0];
+    assert_eq!(check.name, "service: \"a-g\" check");
+    assert_eq!(check.on_update, OnUpdate::Ignore);
+    let restart = check.check_restart.unwrap();
+    assert_eq!((restart.limit, restart.grace.as_secs()), (2, 1));
+}

@@ -1,0 +1,148 @@
+//! Runs of service checks: a tokio task for each watched check, which sends its results as events.
+
+use std::time::Duration;
+
+use lifecycle::{CheckKey, CheckResult, Event, Watched};
+use model::ServiceOwner;
+use rand::RngExt as _;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tracing::Instrument;
+
+use crate::check_view::CheckView;
+use crate::probe::Probe;
+use crate::runner::Runner;
+use crate::services;
+
+impl Runner {
+    /// Starts the checks that are watched now, and ends the others.
+    pub(crate) fn sync_checks(&mut self) {
+        let watched = self.machine.checks().map(|(_, watched)| watched.epoch);
+        let watched: Vec<u64> = watched.collect();
+        self.checks.0.retain(|epoch, run| {
+            let is_watched = watched.contains(epoch);
+            if !is_watched {
+                run.abort();
+            }
+            is_watched
+        });
+        if watched.len() == self.checks.0.len() {
+            return;
+        }
+        let new: Vec<(CheckKey, Watched)> = self
+            .machine
+            .checks()
+            .filter(|(_, watched)| !self.checks.0.contains_key(&watched.epoch))
+            .map(|(key, watched)| (key.clone(), watched.clone()))
+            .collect();
+        for (key, watched) in new {
+            let epoch = watched.epoch;
+            let first = first_run(watched.check.interval, self.rng.random());
+            let Some(run) = self.run_of(key, watched, first) else {
+                continue;
+            };
+            let run = self.work.spawn(run.in_current_span());
+            self.checks.0.insert(epoch, run);
+        }
+    }
+
+    /// Returns the endless run of a check: the first request after `first`, then one per interval.
+    ///
+    /// Each check has its own run and at most one request, which its timeout bounds: a slow target
+    /// delays no other check.
+    fn run_of(
+        &self,
+        key: CheckKey,
+        watched: Watched,
+        first: Duration,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let assignment = &self.assignment;
+        let group = assignment.job.task_group(&assignment.alloc.task_group)?;
+        let facts = &self.context.facts;
+        let env = services::env(assignment, group, &key.owner, facts);
+        let (service, check) = (&watched.service, &watched.check);
+        let target = services::target(assignment, service, &check.port, &env, facts);
+        let probe = Probe::new(check, target, &env);
+        let (interval, limit, epoch) = (check.interval, check.timeout, watched.epoch);
+        let answers = self.answers.clone();
+        Some(async move {
+            let mut ticks = interval_at(Instant::now() + first, interval);
+            // A check that takes longer than its interval is not made up for.
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            loop {
+                ticks.tick().await;
+                let result = timeout(limit, probe.run())
+                    .await
+                    .unwrap_or_else(|_| CheckResult {
+                        output: format!("no answer within {}s", limit.as_secs_f64()),
+                        ..CheckResult::default()
+                    });
+                let key = key.clone();
+                if answers
+                    .send(Event::Checked { key, epoch, result })
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Returns the checks of the allocation and their newest results.
+    pub(crate) fn check_views(&self) -> Vec<CheckView> {
+        let alloc = &self.assignment.alloc;
+        let group = &*alloc.task_group;
+        let views = self.machine.checks().map(|(key, watched)| {
+            let task = match &key.owner {
+                ServiceOwner::Group => String::new(),
+                ServiceOwner::Task(task) => task.clone(),
+            };
+            let (service, check) = (&watched.service, &watched.check);
+            let (result, time) = watched.last.clone().unwrap_or_default();
+            let owner = match &key.owner {
+                ServiceOwner::Group => format!("group-{group}"),
+                ServiceOwner::Task(task) => task.clone(),
+            };
+            let id = format!(
+                "_nomad-check-{}-{owner}-{}-{}",
+                alloc.id, key.service, key.check
+            );
+            CheckView {
+                id,
+                mode: match check.on_update {
+                    model::service::OnUpdate::Ignore => "readiness",
+                    _ => "healthiness",
+                },
+                status: watched.status.as_str(),
+                code: result.code,
+                output: result.output,
+                time,
+                group: group.to_owned(),
+                task,
+                service: service.name.clone(),
+                check: check.name.clone(),
+            }
+        });
+        views.collect()
+    }
+}
+
+/// Returns the pause before the first run of a check: between a quarter and three quarters of its
+/// interval. `random` is below 1. Checks that begin together, as when an agent starts, run apart.
+fn first_run(interval: Duration, random: f64) -> Duration {
+    interval / 4 + (interval / 2).mul_f64(random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_run_is_around_half_an_interval() {
+        let interval = Duration::from_secs(10);
+        for (random, milliseconds) in [(0.0, 2_500), (0.5, 5_000), (1.0, 7_500)] {
+            let first = first_run(interval, random);
+            assert_eq!(first, Duration::from_millis(milliseconds));
+        }
+    }
+}

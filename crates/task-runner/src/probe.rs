@@ -229,9 +229,13 @@ mod tests {
     use std::sync::atomic::{AtomicU16, Ordering};
 
     use model::service::ServiceCheck;
+    use rustls::ServerConfig;
+    use rustls::crypto::ring;
+    use rustls_pki_types::PrivateKeyDer;
     use task_drivers::NodeFacts;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
     use tonic::transport::Server;
 
     use super::*;
@@ -370,20 +374,57 @@ mod tests {
         );
     }
 
+    /// A server with a certificate of its own, which no authority has issued; returns its port.
+    async fn serve_tls() -> u16 {
+        let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
+        let chain = vec![issued.cert.der().clone()];
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // A client that refuses the certificate ends the handshake.
+                let Ok(mut stream) = acceptor.accept(stream).await else {
+                    continue;
+                };
+                let mut request = vec![0; 4_096];
+                let _ = stream.read(&mut request).await;
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nup";
+                let _ = stream.write_all(answer).await;
+                let _ = stream.flush().await;
+            }
+        });
+        port
+    }
+
     #[tokio::test]
     async fn an_https_check_verifies_the_certificate_unless_the_job_says_otherwise() {
-        // A server without TLS is refused in both cases; the handshakes are tested in the crate `tls`.
-        let (port, _) = serve(Arc::new(AtomicU16::new(200)), "").await;
-        for skip_verify in [false, true] {
-            let check = ServiceCheck {
-                path: "/".to_owned(),
-                protocol: "https".to_owned(),
-                tls_skip_verify: skip_verify,
-                ..of(CheckType::Http)
-            };
-            let result = probe(&check, port).run().await;
-            assert!(!result.passed, "{result:?}");
-            assert_eq!(result.code, 0);
-        }
+        let port = serve_tls().await;
+        let https = |skip_verify| ServiceCheck {
+            path: "/".to_owned(),
+            protocol: "https".to_owned(),
+            tls_skip_verify: skip_verify,
+            ..of(CheckType::Http)
+        };
+        let refused = probe(&https(false), port).run().await;
+        assert!(!refused.passed, "{refused:?}");
+        assert!(refused.output.contains("certificate"), "{refused:?}");
+        let accepted = probe(&https(true), port).run().await;
+        assert_eq!(
+            (accepted.passed, accepted.code),
+            (true, 200),
+            "{accepted:?}"
+        );
+        assert_eq!(accepted.output, "up");
+        // A server without TLS.
+        let (plain, _) = serve(Arc::new(AtomicU16::new(200)), "").await;
+        assert!(!probe(&https(true), plain).run().await.passed);
     }
 }

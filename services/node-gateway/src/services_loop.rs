@@ -15,14 +15,18 @@ use tracing::{debug, warn};
 
 /// The interval of the scan. Readers do not get such registrations, so only their bytes wait for it.
 const INTERVAL: Duration = Duration::from_secs(30);
+/// The pause after a deletion, until the rest is deleted: the loss of a large node leaves thousands.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs until stopped.
 pub(crate) async fn run(core: Arc<Core>, stop: CancellationToken) {
+    let mut wait = INTERVAL;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = tokio::time::sleep(wait) => {}
         }
+        wait = INTERVAL;
         let deletions = leftovers(&core.replica.snapshot());
         if deletions.is_empty() {
             continue;
@@ -36,6 +40,7 @@ pub(crate) async fn run(core: Arc<Core>, stop: CancellationToken) {
         };
         match core.commit_txn(&txn, core.deadline()).await {
             Ok(Commit::Done { revision }) => {
+                wait = PAUSE;
                 debug!(
                     count = deletions.len(),
                     revision, "service registrations removed"

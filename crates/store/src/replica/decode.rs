@@ -14,8 +14,8 @@ const DELETE: i32 = 1;
 
 /// Returns the changes of the events of one revision.
 ///
-/// A key of an unknown kind or of a table in `without` is skipped. A value that cannot be decoded is logged and counted, and its
-/// object is deleted: so watching and listing lead to the same state.
+/// A key of an unknown kind or of a table in `without` is skipped. A value that cannot be decoded is
+/// logged and counted, and its object is deleted: so watching and listing lead to the same state.
 pub(crate) fn to_changes(
     keyspace: &Keyspace,
     events: Vec<PbEvent>,

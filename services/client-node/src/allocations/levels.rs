@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use model::{AllocId, ComparableResources};
 use task_drivers::Usage;
-
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agent;

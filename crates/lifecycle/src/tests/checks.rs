@@ -283,6 +283,16 @@ fn scenario_054_a_check_that_keeps_failing_restarts_its_task() {
 }
 
 #[test]
+fn a_task_that_ends_well_when_its_check_stops_it_is_restarted_as_after_a_failure() {
+    let spec = checked(restarting(1, 0));
+    let mut play = Play::running(spec.edit("web", |task| task.restart_on_success = false));
+    play.result(false);
+    play.exited("web", 1, 0);
+    let event = play.last_event("web");
+    assert_eq!(event.details["restart_reason"], "Restart within policy");
+}
+
+#[test]
 fn failures_in_the_grace_time_do_not_count() {
     let mut play = Play::running(checked(restarting(1, 30)));
     // Failures at 5, 15 and 25 s, the first that counts at 35 s.

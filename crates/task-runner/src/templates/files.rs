@@ -181,11 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn links_of_a_task_lead_no_write_out_of_the_directory() {
+    fn links_of_a_task_lead_no_write_elsewhere() {
         let (base, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let folder = Folder::open(base.path()).unwrap();
         symlink(elsewhere.path(), base.path().join("local")).unwrap();
         assert!(folder.write(Path::new("local/x"), &content(b"x")).is_err());
+        // Nor into another part of it: a file for `local` does not land in `secrets`.
+        fs::create_dir(base.path().join("secrets")).unwrap();
+        symlink("secrets", base.path().join("inner")).unwrap();
+        assert!(folder.write(Path::new("inner/x"), &content(b"x")).is_err());
         let victim = elsewhere.path().join("victim");
         fs::write(&victim, "kept").unwrap();
         // The link itself is replaced.

@@ -27,8 +27,10 @@ impl Job {
 
     /// Returns the child of a periodic job that is launched at `launch`, submitted `now`.
     pub fn periodic_child(&self, launch: Timestamp, now: Timestamp) -> Self {
+        let id = periodic_child_id(&self.id, launch);
         Self {
-            id: periodic_child_id(&self.id, launch),
+            name: id.clone(),
+            id,
             parent_id: self.id.clone(),
             // It keeps its own: a child that is dispatched and launched is not dispatched again.
             dispatched: self.dispatched,
@@ -55,6 +57,7 @@ impl Job {
         let mut all = self.meta.clone();
         all.extend(meta.iter().map(|(key, value)| (key.clone(), value.clone())));
         Self {
+            name: id.clone(),
             id,
             parent_id: self.id.clone(),
             dispatched: true,

@@ -52,6 +52,10 @@ async fn a_dispatched_task_reads_its_payload_and_meta() -> Result<()> {
         Ok(done.with_context(|| format!("{allocations:?}"))?.id.clone())
     })
     .await?;
+    let status = binary::run(&dev.address, &["job", "status", &child])
+        .await?
+        .ok()?;
+    ensure!(field(&status.stdout, "Name")? == child, "{status:?}");
     let logs = api.logs(&alloc_id, "read").await?;
     ensure!(logs == "in en: good morning\n", "{logs:?}");
 

@@ -200,6 +200,7 @@ fn a_job_is_launched_when_it_is_due_and_not_before() {
     let child = JobKey::new("default", format!("p/periodic-{}", TEN + 300).as_str());
     let child = fixture.snapshot().job(&child).unwrap().value.clone();
     assert_eq!((child.parent_id.as_str(), child.periodic), ("p", None));
+    assert_eq!(child.name, child.id);
 }
 
 #[test]

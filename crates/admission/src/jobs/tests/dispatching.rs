@@ -93,6 +93,7 @@ fn a_child_has_its_parents_spec_and_its_own_payload_and_meta() {
     let key = JobKey::new("default", receipt.job_id.as_str());
     let child = &snapshot.job(&key).unwrap().value;
     assert_eq!((child.parent_id.as_str(), child.dispatched), ("p", true));
+    assert_eq!(child.name, receipt.job_id);
     assert_eq!((&*child.payload.0, child.version), (&b"rows"[..], 0));
     assert_eq!((child.priority, child.submit_time), (70, NOW));
     let meta = |key: &str| child.meta[key].as_str();

@@ -16,12 +16,13 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 11] = [
+const SETTING: [&str; 12] = [
     "Agent/SetLogLevel",
     "Jobs/SetStable",
     "Jobs/TagVersion",
     "Namespaces/Upsert",
     "NodePools/Upsert",
+    "Nodes/Revoke",
     "Nodes/UpdateDrain",
     "Nodes/UpdateEligibility",
     "Operator/CompactEtcd",

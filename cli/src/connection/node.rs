@@ -144,4 +144,42 @@ impl Connection {
             self.call("deleting an introduction token", call).await?;
         Ok(answer.token_id)
     }
+
+    /// Revokes a node. Idempotent.
+    pub(crate) async fn revoke_node(
+        &self,
+        node_id: &str,
+        reason: &str,
+    ) -> Result<v1::RevokeNodeResponse, Error> {
+        let message = v1::RevokeNodeRequest {
+            node_id: node_id.to_owned(),
+            reason: reason.to_owned(),
+        };
+        self.call("revoking a node", self.api().nodes().revoke(message))
+            .await
+    }
+
+    /// Ends the revocation of a node; returns its full id.
+    pub(crate) async fn reinstate_node(&self, node_id: &str) -> Result<String, Error> {
+        let message = v1::ReinstateNodeRequest {
+            node_id: node_id.to_owned(),
+        };
+        let call = self.api().nodes().reinstate(message);
+        let answer: v1::ReinstateNodeResponse = self.call("reinstating a node", call).await?;
+        Ok(answer.node_id)
+    }
+
+    /// Lists revoked nodes, with the token of the next page.
+    pub(crate) async fn node_revocations(
+        &self,
+        options: v1::QueryOptions,
+    ) -> Result<(Vec<v1::NodeRevocation>, String), Error> {
+        let message = v1::ListRevocationsRequest {
+            options: Some(options),
+        };
+        let call = self.api().nodes().list_revocations(message);
+        let answer: v1::ListRevocationsResponse = self.call("querying revoked nodes", call).await?;
+        let next_token = answer.meta.unwrap_or_default().next_token;
+        Ok((answer.revocations, next_token))
+    }
 }

@@ -1,4 +1,4 @@
-//! Introduction tokens.
+//! Introduction tokens, and revoked nodes.
 
 use proto::v1;
 
@@ -45,4 +45,33 @@ fn uses(token: &v1::IntroductionToken) -> String {
         0 => "no limit".to_owned(),
         max => format!("{} of {max}", token.uses),
     }
+}
+
+/// A revocation, with the token that is left to the machine.
+pub(crate) fn revoked(answer: &v1::RevokeNodeResponse) -> String {
+    let name = match answer.node_name.as_str() {
+        "" => "not registered",
+        name => name,
+    };
+    let text = format!("Revoked node \"{}\" ({name})", answer.node_id);
+    match answer.usable_token_id.as_str() {
+        "" => text,
+        token => format!(
+            "{text}\n\nThe token that it has joined with introduces further nodes, this machine as well. To \
+             delete it:\n  kafila node introduction delete {token}"
+        ),
+    }
+}
+
+pub(crate) fn revocations(revoked: &[v1::NodeRevocation], style: &Style) -> Table {
+    let mut table = Table::new(["Node ID", "Node Name", "Revoked", "Reason"]);
+    for revocation in revoked {
+        table.row([
+            style.id(&revocation.node_id),
+            revocation.node_name.clone(),
+            style.time(revocation.revoked_at_ns),
+            revocation.reason.clone(),
+        ]);
+    }
+    table
 }

@@ -67,3 +67,53 @@ async fn a_script_gets_the_token_alone_by_nomads_command_too() {
     assert!(json["Token"].as_str().unwrap().starts_with("kafila-node-"));
     assert_eq!(json["ExpirationTime"], "1970-01-01T00:05:00Z");
 }
+
+#[tokio::test]
+async fn a_node_is_revoked_listed_and_reinstated() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    let node = gateway.state().nodes[0].clone();
+    let listed = kafila("node introduction revoked").at(address).await;
+    listed.ended(0).printed(&["No revoked nodes"]);
+
+    let said = kafila(&format!(
+        "node introduction revoke -reason=sold {}",
+        &node.id[..8]
+    ));
+    let said = said.at(address).await;
+    let expected = format!("Revoked node \"{}\" ({})\n", node.id, node.name);
+    assert_eq!(said.ended(0).stdout, expected);
+    let listed = kafila("node introduction revoked").at(address).await;
+    let row = format!("{}  {}", &node.id[..8], node.name);
+    listed
+        .ended(0)
+        .printed(&[&row, "1970-01-01T00:01:00Z", "sold"]);
+    let json = kafila("node introduction revoked -json");
+    let json = json.at(address).await.json();
+    assert_eq!(
+        (&json[0]["NodeID"], &json[0]["Reason"]),
+        (&node.id.as_str().into(), &"sold".into())
+    );
+
+    let line = format!("node introduction reinstate {}", &node.id[..8]);
+    let said = kafila(&line).at(address).await;
+    let expected = format!("Reinstated node \"{}\"\n", node.id);
+    assert_eq!(said.ended(0).stdout, expected);
+    let said = kafila(&line).at(address).await;
+    said.ended(1)
+        .complained(&["reinstating a node", "no revoked node"]);
+}
+
+#[tokio::test]
+async fn a_revocation_names_the_token_that_lets_the_machine_join_again() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    let created = kafila("node introduction create -uses=0").at(address).await;
+    created.ended(0);
+    let node_id = gateway.state().nodes[0].id.clone();
+    let line = format!("node introduction revoke {node_id}");
+    let said = kafila(&line).at(address).await;
+    let command = format!("kafila node introduction delete {ID}");
+    said.ended(0)
+        .printed(&["introduces further nodes", &command]);
+}

@@ -1,6 +1,7 @@
 //! Requests of nodes: registration, sessions, and reports of their allocations.
 //!
-//! In reading order: [`introduction`] decides on a node's certificate; [`session`] authenticates a
+//! In reading order: [`introduction`] decides on a node's certificate; [`revocation`]
+//! takes a node's rights back; [`session`] authenticates a
 //! node; [`registration`] decides on its record, and [`node_evals`] adds the evaluations that a
 //! changed node causes; [`heartbeats`] tells whether its heartbeats are delivered; [`reports`]
 //! decides on its reports of allocations.
@@ -10,6 +11,7 @@ pub mod introduction;
 pub mod node_evals;
 pub mod registration;
 pub mod reports;
+pub mod revocation;
 pub mod session;
 #[cfg(test)]
 mod tests;

@@ -75,7 +75,8 @@ fn name_size(key: &Key) -> usize {
         | Key::PlanCommit(_)
         | Key::IntroductionToken(_)
         | Key::NodeIntroduction(_)
-        | Key::Services(_) => UUID_SIZE,
+        | Key::Services(_)
+        | Key::NodeRevocation(_) => UUID_SIZE,
         Key::PlanPiece(..) => UUID_SIZE + VERSION_SIZE,
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
         Key::Election(name) | Key::NodePool(name) | Key::Namespace(name) => name.len(),

@@ -14,6 +14,7 @@ use admission::jobs::restart_alloc::RestartRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::introduction::IntroductionRefusal;
 use admission::nodes::reports::ReportRefusal;
+use admission::nodes::revocation::{NotRevoked, Revoked};
 use admission::nodes::session::SessionRefusal;
 use admission::services::DeleteRefusal;
 use listing::prefix::NotFound;
@@ -76,8 +77,10 @@ from_refusals!(
     NodePoolRefusal,
     NoSuchJob,
     NotFound,
+    NotRevoked,
     ReportRefusal,
     RestartRefusal,
+    Revoked,
     SchedulerConfigRefusal,
     SessionRefusal,
     VersionRefusal,

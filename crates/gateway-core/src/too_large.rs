@@ -65,7 +65,7 @@ fn field_of(key: &Key) -> &'static str {
         Key::Volume(_) => "volume",
         Key::VolumeClaim(_) => "claim_id",
         Key::IntroductionToken(_) => "token_id",
-        Key::NodeIntroduction(_) => "node_id",
+        Key::NodeIntroduction(_) | Key::NodeRevocation(_) => "node_id",
         Key::Services(_) => "service_id",
         // Gateways write none of them.
         Key::Election(_) | Key::PlanPiece(..) | Key::PlanCommit(_) => "request",

@@ -43,7 +43,8 @@ pub(crate) fn check_key(
         | Key::PlanCommit(_)
         | Key::IntroductionToken(_)
         | Key::NodeIntroduction(_)
-        | Key::Services(_) => None,
+        | Key::Services(_)
+        | Key::NodeRevocation(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

@@ -4,7 +4,7 @@
 //! that is stored; [`needs_new_tasks`] decides between updates in place and replacements; [`launch`]
 //! is about jobs with children, [`scaling`] about counts that change, [`service`] about addresses and
 //! checks; [`node`] is a machine,
-//! [`introduction`] the way to its first certificate, [`drain`]
+//! [`introduction`] the way to its first certificate, [`revocation`] the loss of its rights, [`drain`]
 //! the migration of its allocations, [`node_pool`] a named set of nodes, [`namespace`] a named set of
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
@@ -40,6 +40,7 @@ pub mod plan;
 pub mod refusal;
 mod reschedule;
 pub mod resources;
+pub mod revocation;
 pub mod scaling;
 pub mod scheduler_config;
 pub mod service;
@@ -80,6 +81,7 @@ pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
     Dimension,
 };
+pub use revocation::NodeRevocation;
 pub use scaling::{Scaling, ScalingEvent, ScalingEvents};
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
 pub use service::{AllocServices, Service, ServiceOwner, ServiceRegistration, registration_id};

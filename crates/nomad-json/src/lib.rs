@@ -17,6 +17,7 @@ pub mod node;
 pub mod node_pool;
 pub mod operator;
 pub mod plan;
+pub mod revocation;
 pub mod scaling;
 pub mod service;
 mod time;

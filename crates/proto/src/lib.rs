@@ -22,6 +22,7 @@ mod node;
 mod node_pool;
 mod plan;
 mod plan_result;
+mod revocation;
 mod scaling_event;
 mod scheduler_config;
 pub mod status;

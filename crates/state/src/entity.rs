@@ -11,8 +11,8 @@
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DispatchToken, Evaluation,
     Indexed, IntroductionToken, Job, JobTags, JobTally, LeaderInfo, Namespace, Node,
-    NodeIntroduction, NodePool, PeriodicLaunch, ScalingEvents, SchedulerConfiguration, Volume,
-    VolumeClaim,
+    NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch, ScalingEvents,
+    SchedulerConfiguration, Volume, VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,7 @@ pub enum Entity {
     IntroductionToken(Box<IntroductionToken>),
     NodeIntroduction(Box<NodeIntroduction>),
     Services(Box<AllocServices>),
+    NodeRevocation(Box<NodeRevocation>),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

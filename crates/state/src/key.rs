@@ -43,6 +43,8 @@ pub enum Key {
     NodeIntroduction(NodeId),
     /// Service registrations of an allocation.
     Services(AllocId),
+    /// The revocation of a node.
+    NodeRevocation(NodeId),
 }
 
 impl Key {
@@ -67,6 +69,7 @@ impl Key {
             Self::PlanPiece(..) | Self::PlanCommit(_) => Table::Plans,
             Self::IntroductionToken(_) | Self::NodeIntroduction(_) => Table::Introductions,
             Self::Services(_) => Table::Services,
+            Self::NodeRevocation(_) => Table::NodeRevocations,
         }
     }
 }
@@ -92,8 +95,10 @@ pub enum Table {
     Introductions,
     /// Service registrations. Only gateways hold them.
     Services,
+    /// Revoked nodes. Only gateways hold them.
+    NodeRevocations,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 14;
+    pub(crate) const COUNT: usize = 15;
 }

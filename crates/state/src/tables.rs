@@ -13,7 +13,7 @@ use imbl::{OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DeploymentId, EvalId, Evaluation,
     Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, LeaderInfo,
-    Namespace, Node, NodeId, NodeIntroduction, NodePool,
+    Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation,
 };
 
 use crate::change::Change;
@@ -68,6 +68,7 @@ pub(crate) struct Tables {
     pub(crate) staged: Staged,
     pub(crate) introductions: Introductions,
     pub(crate) services: OrdMap<AllocId, Arc<Indexed<AllocServices>>>,
+    pub(crate) revocations: OrdMap<NodeId, Arc<Indexed<NodeRevocation>>>,
 }
 
 /// Introduction tokens, and the nodes that have used one.
@@ -201,6 +202,10 @@ impl Tables {
             }
             (Key::Services(id), Entity::Services(value)) => {
                 self.services
+                    .insert(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::NodeRevocation(id), Entity::NodeRevocation(value)) => {
+                self.revocations
                     .insert(id, indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
@@ -460,6 +465,7 @@ impl Tables {
             Key::IntroductionToken(id) => drop(self.introductions.tokens.remove(id)),
             Key::NodeIntroduction(id) => drop(self.introductions.nodes.remove(id)),
             Key::Services(id) => drop(self.services.remove(id)),
+            Key::NodeRevocation(id) => drop(self.revocations.remove(id)),
         }
     }
 

@@ -7,7 +7,10 @@ use model::{
     AllocClient, AllocServices, Allocation, Deployment, Evaluation, Job, JobTags, JobTally,
     LeaderInfo, Namespace, Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
-use model::{DispatchToken, IntroductionToken, NodeIntroduction, PeriodicLaunch, ScalingEvents};
+use model::{
+    DispatchToken, IntroductionToken, NodeIntroduction, NodeRevocation, PeriodicLaunch,
+    ScalingEvents,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key, PlanCommit, PlanPiece};
@@ -44,6 +47,7 @@ pub enum Value<'a> {
     IntroductionToken(&'a IntroductionToken),
     NodeIntroduction(&'a NodeIntroduction),
     Services(&'a AllocServices),
+    NodeRevocation(&'a NodeRevocation),
 }
 
 macro_rules! from_reference {
@@ -78,7 +82,8 @@ from_reference!(
     PlanCommit(PlanCommit),
     IntroductionToken(IntroductionToken),
     NodeIntroduction(NodeIntroduction),
-    Services(AllocServices)
+    Services(AllocServices),
+    NodeRevocation(NodeRevocation)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -107,6 +112,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::IntroductionToken(token) => Self::IntroductionToken(token),
             Entity::NodeIntroduction(introduction) => Self::NodeIntroduction(introduction),
             Entity::Services(services) => Self::Services(services),
+            Entity::NodeRevocation(revocation) => Self::NodeRevocation(revocation),
         }
     }
 }
@@ -146,7 +152,8 @@ impl Value<'_> {
             | (Key::PlanPiece(..), Self::PlanPiece(_))
             | (Key::PlanCommit(_), Self::PlanCommit(_))
             | (Key::NodeIntroduction(_), Self::NodeIntroduction(_))
-            | (Key::Services(_), Self::Services(_)) => true,
+            | (Key::Services(_), Self::Services(_))
+            | (Key::NodeRevocation(_), Self::NodeRevocation(_)) => true,
             _ => false,
         }
     }
@@ -180,6 +187,7 @@ impl Value<'_> {
             Self::IntroductionToken(token) => to_json(token),
             Self::NodeIntroduction(introduction) => to_json(introduction),
             Self::Services(services) => to_json(services),
+            Self::NodeRevocation(revocation) => to_json(revocation),
         }
     }
 }
@@ -263,6 +271,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         }
         Key::NodeIntroduction(_) => Entity::NodeIntroduction(from_json(text)?),
         Key::Services(_) => Entity::Services(from_json(text)?),
+        Key::NodeRevocation(_) => Entity::NodeRevocation(from_json(text)?),
     })
 }
 

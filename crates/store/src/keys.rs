@@ -6,7 +6,8 @@
 //! only `scheduler-config`, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
 //! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
-//! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`.
+//! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`,
+//! `node-revocation/<node>`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -98,6 +99,7 @@ impl Keyspace {
             Key::IntroductionToken(id) => format!("{prefix}introduction-token/{id}"),
             Key::NodeIntroduction(id) => format!("{prefix}node-introduction/{id}"),
             Key::Services(id) => format!("{prefix}service/{id}"),
+            Key::NodeRevocation(id) => format!("{prefix}node-revocation/{id}"),
             Key::ScalingEvents(job, group) => {
                 format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
             }
@@ -147,6 +149,7 @@ impl Keyspace {
             "introduction-token" => parse_id(name).map(Key::IntroductionToken),
             "node-introduction" => parse_id(name).map(Key::NodeIntroduction),
             "service" => parse_id(name).map(Key::Services),
+            "node-revocation" => parse_id(name).map(Key::NodeRevocation),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -275,6 +278,7 @@ mod tests {
                 .prop_map(|bits| Key::IntroductionToken(IntroductionTokenId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::NodeIntroduction(NodeId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::Services(AllocId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::NodeRevocation(NodeId::from_random(bits))),
         ]
     }
 

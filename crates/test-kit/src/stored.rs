@@ -188,6 +188,9 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::Services(id) => snapshot
             .alloc_services(*id)
             .map(|row| (row.create_index, row.modify_index)),
+        Key::NodeRevocation(id) => snapshot
+            .node_revocation(*id)
+            .map(|row| (row.create_index, row.modify_index)),
         other => panic!("the indexes of {other:?} are not read here yet"),
     }
 }

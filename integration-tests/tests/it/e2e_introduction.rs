@@ -12,26 +12,29 @@ use integration_tests::suite::own_address;
 use store_test_kit::TestStore;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// A setting of gateways and of the cluster-controller: a node without heartbeats is down sooner.
+const HEARTBEAT_TTL: &str = "heartbeat_ttl=3s";
 
 /// A gateway over an embedded store, and the nodes' directories. Dropping it kills every process.
 struct Cluster {
     directory: tempfile::TempDir,
     address: String,
-    gateway: Option<Process>,
-    _store: TestStore,
+    services: Vec<Process>,
+    store: TestStore,
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if let Some(gateway) = self.gateway.take() {
-            gateway.kill();
+        for service in self.services.drain(..) {
+            service.kill();
         }
         integration_tests::process::kill_below(self.directory.path());
     }
 }
 
 impl Cluster {
-    async fn start() -> Result<Self> {
+    /// `certificate_ttl`: the validity of the nodes' certificates.
+    async fn start(certificate_ttl: &str) -> Result<Self> {
         let store = TestStore::start().await;
         let directory = tempfile::Builder::new().prefix("kafila-join-").tempdir()?;
         let files = directory.path();
@@ -52,16 +55,33 @@ impl Cluster {
             "tls.key_file=global-gateway-key.pem".to_owned(),
             "node_ca_cert_file=kafila-node-ca.pem".to_owned(),
             "node_ca_key_file=kafila-node-ca-key.pem".to_owned(),
-            // Renewed after two thirds of it.
-            "node_certificate_ttl=12s".to_owned(),
+            format!("node_certificate_ttl={certificate_ttl}"),
+            HEARTBEAT_TTL.to_owned(),
         ];
         let gateway = spawn(files, "api-gateway", "gateway.log", &settings)?;
         Ok(Self {
             directory,
             address,
-            gateway: Some(gateway),
-            _store: store,
+            services: vec![gateway],
+            store,
         })
+    }
+
+    /// Starts the service that marks nodes as ready and down.
+    fn start_controller(&mut self) -> Result<()> {
+        let files = self.directory.path();
+        make(files, &["tls", "cert", "create", "-role=controller"])?;
+        let settings = [
+            format!("etcd.endpoints={}", self.store.endpoint),
+            "listen.grpc=127.0.0.1:0".to_owned(),
+            "tls.cert_file=global-controller.pem".to_owned(),
+            "tls.key_file=global-controller-key.pem".to_owned(),
+            HEARTBEAT_TTL.to_owned(),
+        ];
+        let log = "controller.log";
+        let controller = spawn(files, "cluster-controller", log, &settings)?;
+        self.services.push(controller);
+        Ok(())
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -147,7 +167,8 @@ fn make(directory: &Path, arguments: &[&str]) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_joins_with_a_token_keeps_its_identity_and_renews_its_certificate() -> Result<()> {
-    let cluster = Cluster::start().await?;
+    // Renewed after two thirds of it.
+    let cluster = Cluster::start("12s").await?;
     let played = play(&cluster).await;
     let logs = || format!("{}\n{}", cluster.log("gateway.log"), cluster.log("one.log"));
     played.with_context(logs)
@@ -204,4 +225,56 @@ async fn play(cluster: &Cluster) -> Result<()> {
         "the gateway's log shows the token"
     );
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_node_is_revoked_and_reinstated() -> Result<()> {
+    let mut cluster = Cluster::start("1h").await?;
+    cluster.start_controller()?;
+    let played = play_revocation(&cluster).await;
+    let logs = || format!("{}\n{}", cluster.log("gateway.log"), cluster.log("one.log"));
+    played.with_context(logs)
+}
+
+async fn play_revocation(cluster: &Cluster) -> Result<()> {
+    let token = cluster.token().await?;
+    let _node = cluster.node("one", Some(&token))?;
+    let has_status = async |status: &str| {
+        eventually(TIMEOUT, async || {
+            let nodes = cluster.kafila(&["node", "status"]).await?.ok()?;
+            let mut rows = nodes.stdout.lines();
+            let row = rows.find(|row| row.contains(" one ")).unwrap_or_default();
+            ensure!(row.ends_with(status), "{nodes:?}");
+            Ok(())
+        })
+        .await
+    };
+    has_status("ready").await?;
+    let id = cluster.id_of("one")?;
+    let revoke = ["node", "introduction", "revoke", "-reason=sold", &id[..8]];
+    let revoked = cluster.kafila(&revoke).await?.ok()?;
+    ensure!(revoked.stdout.contains(&id), "{revoked:?}");
+
+    // The agent says why it is refused, and the node is down by its missing heartbeats.
+    eventually(TIMEOUT, async || {
+        let log = cluster.log("one.log");
+        let remedy = format!("kafila node introduction reinstate {id}");
+        ensure!(log.contains(&remedy), "{log}");
+        Ok(())
+    })
+    .await?;
+    has_status("down").await?;
+    let listed = cluster
+        .kafila(&["node", "introduction", "revoked", "-verbose"])
+        .await?
+        .ok()?;
+    ensure!(
+        listed.stdout.contains(&id) && listed.stdout.contains("sold"),
+        "{listed:?}"
+    );
+
+    // The agent runs on with its certificate, so a reinstated node comes back by itself.
+    let reinstate = ["node", "introduction", "reinstate", &id];
+    cluster.kafila(&reinstate).await?.ok()?;
+    has_status("ready").await
 }

@@ -23,6 +23,7 @@ mod nodes;
 mod operator;
 mod plan;
 mod query;
+mod revocations;
 mod scaling_policies;
 mod services;
 mod volumes;

@@ -1,4 +1,5 @@
-//! The loop that notes changed allocations in the sessions of their nodes.
+//! The loop that notes changed allocations in the sessions of their nodes, and wakes the sessions of
+//! revoked nodes, which end.
 //!
 //! One loop for all streams: a thousand streams cost one look-up for each changed allocation, not a
 //! thousand readers of every change.
@@ -37,6 +38,9 @@ pub async fn run(
             }
             Some(Delta::Changes { revision, changes }) => {
                 sessions.note(revision, by_node(&changes, &mut node_of));
+                for node_id in revoked(&changes) {
+                    sessions.note_full_of(node_id);
+                }
             }
         }
     }
@@ -47,6 +51,17 @@ fn node_of_all(snapshot: &Snapshot) -> NodeOf {
         .allocs()
         .map(|view| (view.alloc.id, view.alloc.node_id))
         .collect()
+}
+
+/// Returns the nodes that the changes revoke.
+fn revoked(changes: &[Change]) -> impl Iterator<Item = NodeId> {
+    changes.iter().filter_map(|change| match change {
+        Change::Put {
+            key: Key::NodeRevocation(node_id),
+            ..
+        } => Some(*node_id),
+        _ => None,
+    })
 }
 
 /// Returns the changed allocations of each node, except for the node's own reports.
@@ -118,5 +133,16 @@ mod tests {
             Entity::AllocClient(Box::default()),
         );
         assert_eq!(by_node(&[report], &mut NodeOf::new()), HashMap::new());
+    }
+
+    #[test]
+    fn a_revocation_concerns_its_node_and_its_end_concerns_none() {
+        let key = |number| Key::NodeRevocation(builders::node(number).id);
+        let changes = [
+            put(key(1), Entity::NodeRevocation(Box::default())),
+            Change::Delete { key: key(2) },
+        ];
+        let nodes: Vec<NodeId> = revoked(&changes).collect();
+        assert_eq!(nodes, [builders::node(1).id]);
     }
 }

@@ -8,6 +8,7 @@ use admission::nodes::introduction;
 use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
+use admission::nodes::revocation;
 use admission::nodes::session::{self, SessionRefusal};
 use futures::Stream;
 use gateway_core::{Error, MAX_REQUEST_BYTES, Step};
@@ -175,6 +176,7 @@ impl NodeApi {
         let trace_parent = current_trace_parent();
         let node_id = node.id;
         let decide = |snapshot: &Snapshot| {
+            let unrevoked = revocation::guard(snapshot, node_id)?;
             introduction::check_record(snapshot, &node)?;
             let inputs = EvalInputs {
                 now,
@@ -187,16 +189,21 @@ impl NodeApi {
                 changes,
             } = registration::decide(snapshot, &node, &inputs)?;
             let NodeWrites {
-                writes, further, ..
+                mut writes,
+                further,
+                ..
             } = changes;
             Ok(match kept_index {
                 Some(index) if writes.is_empty() => Step::Known((index, status, further)),
-                _ => Step::Commit {
-                    writes,
-                    answer: Box::new(move |revision| {
-                        (kept_index.unwrap_or(revision), status, further)
-                    }),
-                },
+                _ => {
+                    writes.push(unrevoked);
+                    Step::Commit {
+                        writes,
+                        answer: Box::new(move |revision| {
+                            (kept_index.unwrap_or(revision), status, further)
+                        }),
+                    }
+                }
             })
         };
         let (node_modify_index, status, further) = gateway

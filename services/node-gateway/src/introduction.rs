@@ -149,9 +149,9 @@ impl NodeGateway {
             .and_then(|identity| identity.name().parse::<NodeId>().ok())
             .ok_or_else(|| Error::invalid_field("certificate", "names no node"))?;
         let decide = |snapshot: &Snapshot| {
-            let write = introduction::renew(snapshot, node_id, &key.sha256, issuer.until)?;
+            let writes = introduction::renew(snapshot, node_id, &key.sha256, issuer.until)?;
             Ok(Step::Commit {
-                writes: vec![write],
+                writes,
                 answer: Box::new(|_| ()),
             })
         };

@@ -119,6 +119,14 @@ impl Sessions {
         }
     }
 
+    /// Requests a full update of one node, if it has a session.
+    pub fn note_full_of(&self, node_id: NodeId) {
+        let session = lock(&self.by_node).get(&node_id).cloned();
+        if let Some(session) = session {
+            session.note_full();
+        }
+    }
+
     /// Requests a full update of every node.
     pub fn note_full(&self) {
         let sessions: Vec<_> = lock(&self.by_node).values().cloned().collect();
@@ -256,5 +264,14 @@ mod tests {
         assert!(matches!(due, Due::Changed { revision: 5, .. }));
         let (due, ()) = tokio::join!(session.due(), async { sessions.note_full() });
         assert_eq!(due, Due::Full);
+    }
+
+    #[test]
+    fn one_node_alone_gets_a_full_update() {
+        let sessions = Sessions::default();
+        let (one, two) = (sessions.open(node(1)), sessions.open(node(2)));
+        sessions.note_full_of(node(1));
+        sessions.note_full_of(node(3));
+        assert_eq!((one.take(), two.take()), (Some(Due::Full), None));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::nodes::revocation;
 use futures::Stream;
 use futures::stream::unfold;
 use gateway_core::{Core, Error, GaugeGuard};
@@ -161,6 +162,9 @@ impl Watch {
     /// Returns the update; `None`: it was sent already.
     fn update(&mut self, due: &Due) -> Option<Result<AllocationsUpdate, Error>> {
         let snapshot = self.gateway.core.replica.snapshot();
+        if let Err(revoked) = revocation::check(&snapshot, self.node_id) {
+            return Some(Err(revoked.into()));
+        }
         let mut update = match due {
             Due::Full => {
                 self.gateway.metrics.full_updates.inc();

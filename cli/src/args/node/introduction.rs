@@ -15,6 +15,12 @@ pub enum Command {
     List(List),
     /// Delete an introduction token
     Delete(Delete),
+    /// Revoke a node: gateways refuse its calls and issue no certificate for it
+    Revoke(Revoke),
+    /// End the revocation of a node
+    Reinstate(Reinstate),
+    /// List revoked nodes
+    Revoked(Revoked),
 }
 
 #[derive(Debug, Args)]
@@ -90,3 +96,62 @@ Examples:
 The token introduces no further node. Nodes that have joined with it keep their certificates.
 
 Exit codes: 0 deleted; 1 no such token, ambiguous, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = REVOKE_EXAMPLES)]
+pub struct Revoke {
+    /// The node's ID, or a unique prefix of the ID of a node that is registered or has joined
+    #[arg(value_parser = id)]
+    pub node_id: String,
+    /// Reason for the list of revoked nodes, up to 256 bytes [default: none]
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+const REVOKE_EXAMPLES: &str = "\
+Examples:
+  kafila node introduction revoke 4d2ba53b
+  kafila node introduction revoke -reason='disk sold' 4d2ba53b-6f0e-4c1b-8a52-9d7e3f0c1b2a
+
+Gateways refuse the node's calls, end its open stream, and issue and renew no certificate for its ID,
+whichever CA its present one is from. The node is down once its heartbeat TTL is over, and its
+allocations are replaced. Its tasks run until the machine stops them: stop the agent and the tasks there.
+
+A token that the machine still has lets it join as another node: delete the token.
+
+Exit codes: 0 revoked, or revoked before; 1 no such node, ambiguous, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = REINSTATE_EXAMPLES)]
+pub struct Reinstate {
+    /// The ID of a revoked node, or a unique prefix of it
+    #[arg(value_parser = id)]
+    pub node_id: String,
+}
+
+const REINSTATE_EXAMPLES: &str = "\
+Examples:
+  kafila node introduction reinstate 4d2ba53b
+
+A node whose agent runs and whose certificate is valid registers again within a minute.
+
+Exit codes: 0 reinstated; 1 not revoked, ambiguous, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = REVOKED_EXAMPLES)]
+pub struct Revoked {
+    #[command(flatten)]
+    pub page: Page,
+    /// Show full IDs and exact times
+    #[arg(long)]
+    pub verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const REVOKED_EXAMPLES: &str = "\
+Examples:
+  kafila node introduction revoked
+
+Exit codes: 0 listed; 1 the gateway did not answer.";

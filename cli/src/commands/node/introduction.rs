@@ -2,12 +2,13 @@
 
 use proto::v1;
 
-use crate::args::node::introduction::{Command, Create, Delete, List};
+use crate::args::node::introduction::{Command, Create, Delete, List, Reinstate, Revoke, Revoked};
 use crate::commands::page;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::json::introduction::{CreatedToken, IntroductionToken};
+use crate::json::revocation::NodeRevocation;
 use crate::output::json::pretty;
 use crate::render;
 
@@ -16,6 +17,9 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
         Command::Create(args) => create(context, args).await,
         Command::List(args) => list(context, args).await,
         Command::Delete(args) => delete(context, args).await,
+        Command::Revoke(args) => revoke(context, args).await,
+        Command::Reinstate(args) => reinstate(context, args).await,
+        Command::Revoked(args) => revoked(context, args).await,
     }
 }
 
@@ -58,4 +62,30 @@ async fn delete(context: &Context, args: &Delete) -> Result<Exit, Error> {
         .delete_introduction_token(&args.id)
         .await?;
     context.finish(&format!("Deleted introduction token \"{id}\""))
+}
+
+async fn revoke(context: &Context, args: &Revoke) -> Result<Exit, Error> {
+    let reason = args.reason.as_deref().unwrap_or_default();
+    let revoked = context
+        .connection
+        .revoke_node(&args.node_id, reason)
+        .await?;
+    context.finish(&render::introduction::revoked(&revoked))
+}
+
+async fn reinstate(context: &Context, args: &Reinstate) -> Result<Exit, Error> {
+    let id = context.connection.reinstate_node(&args.node_id).await?;
+    context.finish(&format!("Reinstated node \"{id}\""))
+}
+
+async fn revoked(context: &Context, args: &Revoked) -> Result<Exit, Error> {
+    let options = page::options(context, "", &args.page);
+    let revoked = context.connection.node_revocations(options).await?;
+    page::show::<_, NodeRevocation<'_>>(context, &revoked, args.json, |revoked| {
+        if revoked.is_empty() {
+            "No revoked nodes".to_owned()
+        } else {
+            render::introduction::revocations(revoked, &context.style(args.verbose)).render()
+        }
+    })
 }

@@ -116,6 +116,59 @@ impl Nodes for Fake {
         }))
     }
 
+    async fn revoke(&self, request: Request<RevokeNodeRequest>) -> Answer<RevokeNodeResponse> {
+        self.seen("Revoke", &request, None).await?;
+        let RevokeNodeRequest { node_id, reason } = request.into_inner();
+        let mut state = self.state();
+        let mut nodes = state.nodes.iter();
+        let found = nodes.find(|node| node.id.starts_with(&node_id)).cloned();
+        let node = found.ok_or_else(|| Status::not_found("no node"))?;
+        let tokens = state.introduction_tokens.first();
+        let usable_token_id = tokens.map_or_else(String::new, |token| token.id.clone());
+        state.revocations.push(NodeRevocation {
+            node_id: node.id.clone(),
+            node_name: node.name.clone(),
+            reason,
+            revoked_at_ns: 60_000_000_000,
+            ..NodeRevocation::default()
+        });
+        Ok(Response::new(RevokeNodeResponse {
+            index: 102,
+            node_id: node.id,
+            node_name: node.name,
+            usable_token_id,
+        }))
+    }
+
+    async fn reinstate(
+        &self,
+        request: Request<ReinstateNodeRequest>,
+    ) -> Answer<ReinstateNodeResponse> {
+        self.seen("Reinstate", &request, None).await?;
+        let prefix = request.into_inner().node_id;
+        let mut state = self.state();
+        let mut revoked = state.revocations.iter();
+        let found = revoked.position(|it| it.node_id.starts_with(&prefix));
+        let found = found.ok_or_else(|| Status::not_found("no revoked node"))?;
+        let node_id = state.revocations.remove(found).node_id;
+        Ok(Response::new(ReinstateNodeResponse {
+            index: 103,
+            node_id,
+        }))
+    }
+
+    async fn list_revocations(
+        &self,
+        request: Request<ListRevocationsRequest>,
+    ) -> Answer<ListRevocationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListRevocations", &request, options.as_ref())
+            .await?;
+        let revoked = self.state().revocations.clone();
+        let (revocations, meta) = page(revoked, options.as_ref());
+        Ok(Response::new(ListRevocationsResponse { meta, revocations }))
+    }
+
     async fn get(&self, request: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
         self.seen("GetNode", &request, None).await?;
         let state = self.state();

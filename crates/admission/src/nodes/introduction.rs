@@ -15,6 +15,7 @@ use model::{
 };
 use state::{Entity, Key, Snapshot, Write};
 
+use super::revocation::{self, Revoked};
 use super::session::same_secret;
 
 /// The validity of a token without a wish. Source: Nomad's default.
@@ -173,6 +174,8 @@ pub enum IntroductionRefusal {
          introduction replaces it"
     )]
     OtherKey(NodeId),
+    #[error(transparent)]
+    Revoked(#[from] Revoked),
 }
 
 impl Refusal for IntroductionRefusal {
@@ -185,6 +188,7 @@ impl Refusal for IntroductionRefusal {
             | Self::OtherNode { .. }
             | Self::NotIntroduced(_)
             | Self::OtherKey(_) => Kind::Denied,
+            Self::Revoked(revoked) => revoked.kind(),
         }
     }
 }
@@ -222,6 +226,7 @@ pub fn introduce(
     if !is_repeated && (token.is_used_up() || !may_take) {
         return Err(IntroductionRefusal::UsedUp);
     }
+    let unrevoked = revocation::guard(snapshot, node_id)?;
     let introduction = NodeIntroduction {
         token_id: token.id,
         public_key_sha256: request.public_key_sha256.clone(),
@@ -236,6 +241,7 @@ pub fn introduce(
         Entity::NodeIntroduction(Box::new(introduction)),
     )];
     writes.push(used(stored, is_repeated));
+    writes.push(unrevoked);
     Ok(Granted { node_id, writes })
 }
 
@@ -254,31 +260,46 @@ fn used(stored: &Indexed<IntroductionToken>, is_repeated: bool) -> Write {
     }
 }
 
-/// Decides on the next certificate of a node, which has shown its present one.
+/// Decides on the next certificate of a node, which has shown its present one; returns the writes of
+/// one transaction.
 ///
 /// # Errors
-/// The node was not introduced, or shows another key.
+/// The node was not introduced, shows another key, or is revoked.
 pub fn renew(
     snapshot: &Snapshot,
     node_id: NodeId,
     public_key_sha256: &str,
     certified_until: Timestamp,
-) -> Result<Write, IntroductionRefusal> {
+) -> Result<Vec<Write>, IntroductionRefusal> {
     let known = snapshot
         .node_introduction(node_id)
         .ok_or(IntroductionRefusal::NotIntroduced(node_id))?;
     if known.value.public_key_sha256 != public_key_sha256 {
         return Err(IntroductionRefusal::OtherKey(node_id));
     }
+    let unrevoked = revocation::guard(snapshot, node_id)?;
     let introduction = NodeIntroduction {
         certified_until,
         ..known.value.clone()
     };
-    Ok(Write::Update {
+    let renewed = Write::Update {
         key: Key::NodeIntroduction(node_id),
         modify_index: known.modify_index,
         entity: Entity::NodeIntroduction(Box::new(introduction)),
-    })
+    };
+    Ok(vec![renewed, unrevoked])
+}
+
+/// Returns the token that the node has joined with, if it introduces further nodes.
+pub fn usable_token(
+    snapshot: &Snapshot,
+    node_id: NodeId,
+    now: Timestamp,
+) -> Option<IntroductionTokenId> {
+    let introduction = snapshot.node_introduction(node_id)?;
+    let token = snapshot.introduction_token(introduction.value.token_id)?;
+    let is_usable = !token.value.is_expired(now) && !token.value.is_used_up();
+    is_usable.then_some(token.value.id)
 }
 
 /// Holds the record of a node to the pool and name of its introduction.

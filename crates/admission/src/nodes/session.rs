@@ -7,6 +7,7 @@ use identity::{Caller, Role};
 use model::{FieldErrors, Indexed, Node, NodeId};
 use state::Snapshot;
 
+use super::revocation::{self, Revoked};
 use model::refusal::{Kind, Refusal};
 
 /// The reason why a session is refused.
@@ -23,6 +24,8 @@ pub enum SessionRefusal {
     WrongSecret(NodeId),
     #[error("{caller} may not act for node {node_id}: a node acts for the node in its certificate")]
     ForeignNode { caller: String, node_id: NodeId },
+    #[error(transparent)]
+    Revoked(#[from] Revoked),
 }
 
 impl Refusal for SessionRefusal {
@@ -31,6 +34,7 @@ impl Refusal for SessionRefusal {
             Self::Invalid(_) => Kind::Invalid,
             Self::Unknown(_) => Kind::NotFound,
             Self::WrongSecret(_) | Self::ForeignNode { .. } => Kind::Denied,
+            Self::Revoked(revoked) => revoked.kind(),
         }
     }
 
@@ -84,6 +88,7 @@ pub fn open(
 ) -> Result<Arc<Indexed<Node>>, SessionRefusal> {
     let id = node_id(node_id_text)?;
     check_self(caller, id)?;
+    revocation::check(snapshot, id)?;
     let node = snapshot.node(id).ok_or(SessionRefusal::Unknown(id))?;
     if same_secret(&node.value.secret, secret) {
         Ok(Arc::clone(node))

@@ -360,6 +360,7 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::PlanCommit(_)
         | Key::IntroductionToken(_)
         | Key::NodeIntroduction(_)
-        | Key::Services(_) => None,
+        | Key::Services(_)
+        | Key::NodeRevocation(_) => None,
     }
 }

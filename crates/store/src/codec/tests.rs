@@ -301,6 +301,14 @@ fn objects() -> Vec<(Key, Entity)> {
                 deleted: vec!["y".to_owned()],
             })),
         ),
+        (
+            Key::NodeRevocation(node(1).id),
+            Entity::NodeRevocation(Box::new(model::NodeRevocation {
+                revoked_at: Timestamp::from_secs(1_700_000_003),
+                node_name: "n1".to_owned(),
+                reason: "stolen".to_owned(),
+            })),
+        ),
     ]
 }
 

@@ -30,6 +30,7 @@ SETTING = frozenset(
         "/kafila.v1.Jobs/TagVersion",
         "/kafila.v1.Namespaces/Upsert",
         "/kafila.v1.NodePools/Upsert",
+        "/kafila.v1.Nodes/Revoke",
         "/kafila.v1.Nodes/UpdateDrain",
         "/kafila.v1.Nodes/UpdateEligibility",
         "/kafila.v1.Operator/CompactEtcd",

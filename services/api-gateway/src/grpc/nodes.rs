@@ -6,6 +6,7 @@ use admission::cluster::drain::{self, DrainRequest, DrainTerms};
 use admission::cluster::eligibility::{self, EvaluatedChange, NodeChange};
 use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use gateway_core::{Error, Step};
+use identity::Caller;
 use listing::prefix;
 use model::{EvalId, Indexed, Node, NodeId};
 use proto::drain::read_deadline;
@@ -107,6 +108,29 @@ impl Nodes for Api {
         request: Request<v1::DeleteIntroductionTokenRequest>,
     ) -> Result<Response<v1::DeleteIntroductionTokenResponse>, Status> {
         reply(Box::pin(self.delete_token(request.into_inner())).await)
+    }
+
+    async fn revoke(
+        &self,
+        request: Request<v1::RevokeNodeRequest>,
+    ) -> Result<Response<v1::RevokeNodeResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        reply(Box::pin(self.revoke_node(&caller, request.into_inner())).await)
+    }
+
+    async fn reinstate(
+        &self,
+        request: Request<v1::ReinstateNodeRequest>,
+    ) -> Result<Response<v1::ReinstateNodeResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        reply(Box::pin(self.reinstate_node(&caller, request.into_inner())).await)
+    }
+
+    async fn list_revocations(
+        &self,
+        request: Request<v1::ListRevocationsRequest>,
+    ) -> Result<Response<v1::ListRevocationsResponse>, Status> {
+        self.list_revoked(request).await
     }
 }
 

@@ -13,7 +13,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 14] = [
+const ALL: [Table; 15] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -28,6 +28,7 @@ const ALL: [Table; 14] = [
     Table::Plans,
     Table::Introductions,
     Table::Services,
+    Table::NodeRevocations,
 ];
 
 impl Default for TableChanges {

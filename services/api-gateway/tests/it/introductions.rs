@@ -9,7 +9,8 @@ use pki::{Authority, AuthorityRequest, CertificateRequest, Moment, NodeAuthority
 use proto::internal::v1::node_introductions_client::NodeIntroductionsClient;
 use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use proto::internal::v1::{
-    IntroduceNodeRequest, IntroduceNodeResponse, RegisterNodeRequest, RenewCertificateRequest,
+    HeartbeatRequest, IntroduceNodeRequest, IntroduceNodeResponse, RegisterNodeRequest,
+    RenewCertificateRequest, ReportAllocationsRequest, WatchAllocationsRequest,
 };
 use proto::v1;
 use proto::v1::nodes_client::NodesClient;
@@ -378,6 +379,139 @@ async fn a_node_renews_its_certificate_with_its_key() {
         .await
         .unwrap_err();
     assert!(refused.message().contains("not introduced"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_revoked_node_loses_its_stream_its_calls_and_its_certificates_at_every_gateway() {
+    let cluster = Cluster::new();
+    let suite = Suite::start_with(2, |config| cluster.edit(config)).await;
+    let token = cluster.token(&suite, once()).await;
+    let key = pki::create_key().unwrap();
+    let joined = cluster.introduce(&suite, &token, &key).await.unwrap();
+    let tls = cluster.tls("n1", &joined.certificate, &key);
+    let mut node = builders::node(1);
+    node.id = joined.node_id.parse().unwrap();
+    node.address = ADDRESS.to_owned();
+    let own = || channel(&tls, &suite, Role::Node);
+    register(own(), &node).await.unwrap();
+    let watch = WatchAllocationsRequest {
+        node_id: joined.node_id.clone(),
+        secret: "a secret".to_owned(),
+        seen_revision: 0,
+    };
+    let mut client = NodeSessionsClient::new(own());
+    let updates = client.watch_allocations(request(watch, WAIT_LIMIT)).await;
+    let mut updates = updates.unwrap().into_inner();
+    updates.message().await.unwrap().expect("the first update");
+
+    // Through the other gateway, by a prefix.
+    let transport = Transport::open(
+        &cluster.certified(Role::Operator),
+        &ListenConfig::default(),
+        Role::Operator,
+    );
+    let second = transport
+        .unwrap()
+        .connect_lazy(suite.address(1), Role::Gateway)
+        .unwrap();
+    let mut operator = NodesClient::new(second);
+    let wish = v1::RevokeNodeRequest {
+        node_id: joined.node_id[..12].to_owned(),
+        reason: "sold".to_owned(),
+    };
+    let revoked = operator.revoke(wish.clone()).await.unwrap().into_inner();
+    assert_eq!(
+        (&*revoked.node_id, &*revoked.node_name),
+        (&*joined.node_id, &*node.name)
+    );
+    assert_eq!(revoked.usable_token_id, "", "it is used up");
+    let again = operator.revoke(wish).await.unwrap().into_inner();
+    assert_eq!(again.index, revoked.index, "the second one changes nothing");
+
+    // The open stream ends, and the reason names the remedy.
+    let ended = loop {
+        match updates.message().await {
+            Ok(update) => drop(update.expect("an error ends the stream")),
+            Err(status) => break status,
+        }
+    };
+    let denied = |status: &Status| {
+        assert_eq!(status.code(), Code::PermissionDenied, "{status}");
+        assert!(
+            status.message().contains("introduction reinstate"),
+            "{status}"
+        );
+    };
+    denied(&ended);
+    let beat = HeartbeatRequest {
+        node_id: joined.node_id.clone(),
+        secret: "a secret".to_owned(),
+    };
+    let refused = client.heartbeat(request(beat.clone(), WAIT_LIMIT)).await;
+    denied(&refused.unwrap_err());
+    let report = ReportAllocationsRequest {
+        node_id: joined.node_id.clone(),
+        secret: "a secret".to_owned(),
+        ..ReportAllocationsRequest::default()
+    };
+    let refused = client.report_allocations(request(report, WAIT_LIMIT)).await;
+    denied(&refused.unwrap_err());
+    node.meta.insert("changed".to_owned(), "yes".to_owned());
+    denied(&register(own(), &node).await.unwrap_err());
+    let renew = RenewCertificateRequest {
+        signing_request: pki::sign_request(&key).unwrap(),
+    };
+    let mut renewals = NodeIntroductionsClient::new(own());
+    let refused = renewals.renew(request(renew.clone(), WAIT_LIMIT)).await;
+    denied(&refused.unwrap_err());
+    let refused = cluster.introduce(&suite, &token, &key).await;
+    denied(&refused.unwrap_err());
+
+    let listed = operator.list_revocations(v1::ListRevocationsRequest::default());
+    let listed = listed.await.unwrap().into_inner().revocations;
+    assert_eq!(
+        (listed.len(), &*listed[0].node_name, &*listed[0].reason),
+        (1, &*node.name, "sold")
+    );
+
+    // The certificate is valid still, so a reinstated node goes on with it.
+    let reinstate = v1::ReinstateNodeRequest {
+        node_id: joined.node_id.clone(),
+    };
+    operator.reinstate(reinstate.clone()).await.unwrap();
+    register(own(), &node).await.unwrap();
+    renewals.renew(request(renew, WAIT_LIMIT)).await.unwrap();
+    let refused = operator.reinstate(reinstate).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+    assert!(refused.message().contains("is not revoked"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_certificate_of_an_unknown_node_is_revoked_by_its_whole_id() {
+    let cluster = Cluster::new();
+    let suite = cluster.start().await;
+    let id = builders::node(7).id.to_string();
+    let mut operator = cluster.operator(&suite);
+    let wish = |node_id: &str| v1::RevokeNodeRequest {
+        node_id: node_id.to_owned(),
+        reason: String::new(),
+    };
+    let refused = operator.revoke(wish(&id[..8])).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound, "{refused}");
+    let revoked = operator.revoke(wish(&id)).await.unwrap().into_inner();
+    assert_eq!((&*revoked.node_id, &*revoked.node_name), (&*id, ""));
+    let by_hand = CertificateRequest {
+        identity: Identity::new(Role::Node, "global", &id).unwrap(),
+        days: 5,
+        dns_names: Vec::new(),
+        addresses: Vec::new(),
+    };
+    let by_hand = cluster.ca.issue(&by_hand, moment(&cluster.ids)).unwrap();
+    let tls = cluster.tls("n7", &by_hand.certificate_pem, &by_hand.key_pem);
+    let mut node = builders::node(7);
+    node.address = ADDRESS.to_owned();
+    let refused = register(channel(&tls, &suite, Role::Node), &node).await;
+    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
 }
 
 #[tokio::test]

@@ -196,8 +196,8 @@ fn a_renewal_needs_an_introduction_and_its_key() {
     let mut stored = stored(once());
     let node_id = join(&mut stored, &request(1, 7)).unwrap();
     let until = later(20_000);
-    let write = renew(&stored.snapshot(), node_id, "key 7", until).unwrap();
-    stored.commit(&[write]);
+    let writes = renew(&stored.snapshot(), node_id, "key 7", until).unwrap();
+    stored.commit(&writes);
     let snapshot = stored.snapshot();
     let kept = &snapshot.node_introduction(node_id).unwrap().value;
     assert_eq!(
@@ -209,6 +209,60 @@ fn a_renewal_needs_an_introduction_and_its_key() {
     let stranger = NodeId::from_random(8);
     let refused = renew(&snapshot, stranger, "key 7", until);
     assert_eq!(refused, Err(IntroductionRefusal::NotIntroduced(stranger)));
+}
+
+#[test]
+fn the_token_of_a_node_is_usable_until_it_is_used_up_expired_or_deleted() {
+    let mut stored = stored(TokenRequest {
+        uses: 2,
+        ..TokenRequest::default()
+    });
+    let node_id = join(&mut stored, &request(1, 7)).unwrap();
+    let usable = |stored: &Stored, now| usable_token(&stored.snapshot(), node_id, now);
+    assert_eq!(usable(&stored, later(1)), Some(token_id(1)));
+    assert_eq!(usable(&stored, later(300)), None, "expired");
+    join(&mut stored, &request(1, 8)).unwrap();
+    assert_eq!(usable(&stored, later(1)), None, "used up");
+    let unknown = NodeId::from_random(99);
+    assert_eq!(usable_token(&stored.snapshot(), unknown, later(1)), None);
+    put(&mut stored, 2, TokenRequest::default());
+    join(&mut stored, &request(2, 7)).unwrap();
+    assert_eq!(usable(&stored, later(1)), Some(token_id(2)));
+    stored.delete(Key::IntroductionToken(token_id(2)));
+    assert_eq!(usable(&stored, later(1)), None, "deleted");
+}
+
+#[test]
+fn a_revoked_node_gets_no_certificate_by_a_token_of_its_own_either() {
+    let mut stored = stored(once());
+    let node_id = join(&mut stored, &request(1, 7)).unwrap();
+    let own = TokenRequest {
+        node_id: Some(node_id),
+        ..once()
+    };
+    put(&mut stored, 2, own);
+    let before = stored.snapshot();
+    let revocation = revocation::revoke(&before, node_id, "", NOW);
+    stored.commit(&[revocation]);
+    let refused = Err(IntroductionRefusal::Revoked(Revoked(node_id)));
+    let snapshot = stored.snapshot();
+    assert_eq!(
+        renew(&snapshot, node_id, "key 7", later(1)).map(drop),
+        refused
+    );
+    for token in [1, 2] {
+        let joined = introduce(&snapshot, &request(token, 7), later(1)).map(drop);
+        assert_eq!(joined, refused, "token {token}");
+    }
+    assert_eq!(uses(&stored, 2), 0);
+    // As of a snapshot before the revocation, both compare it.
+    let compare = Write::RequireAbsent {
+        key: Key::NodeRevocation(node_id),
+    };
+    let renewed = renew(&before, node_id, "key 7", later(1)).unwrap();
+    assert!(renewed.contains(&compare));
+    let introduced = introduce(&before, &request(2, 7), later(1)).unwrap();
+    assert!(introduced.writes.contains(&compare));
 }
 
 #[test]

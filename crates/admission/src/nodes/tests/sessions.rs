@@ -1,9 +1,10 @@
 //! Sessions: a node acts for itself, with its certificate and its secret.
 
 use identity::{Caller, Identity, Peer, Role};
-use model::NodeId;
+use model::{NodeId, Timestamp};
 use test_kit::{Stored, builders};
 
+use crate::nodes::revocation::{Revoked, revoke};
 use crate::nodes::session::{SessionRefusal, check_self, open};
 use model::refusal::{Kind, Refusal as _};
 
@@ -75,4 +76,28 @@ fn a_session_needs_the_certificate_and_the_secret() {
         refused(caller, unknown, &one.secret),
         SessionRefusal::ForeignNode { .. }
     ));
+}
+
+#[test]
+fn a_revoked_node_has_no_session_whether_registered_or_not() {
+    let mut stored = Stored::default();
+    let (one, unknown) = (builders::node(1), builders::node(3));
+    stored.put_node(&one);
+    for id in [one.id, unknown.id] {
+        let write = revoke(&stored.snapshot(), id, "", Timestamp(1));
+        stored.commit(&[write]);
+        let opened = open(
+            &stored.snapshot(),
+            &node_caller(id),
+            &id.to_string(),
+            &one.secret,
+        );
+        let refusal = opened.unwrap_err();
+        assert_eq!(refusal, SessionRefusal::Revoked(Revoked(id)));
+        assert_eq!(refusal.kind(), Kind::Denied);
+    }
+    // Other callers do not learn that it is revoked.
+    let (id, stranger) = (one.id.to_string(), node_caller(unknown.id));
+    let opened = open(&stored.snapshot(), &stranger, &id, &one.secret);
+    assert!(matches!(opened, Err(SessionRefusal::ForeignNode { .. })));
 }

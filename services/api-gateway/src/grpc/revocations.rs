@@ -1,0 +1,110 @@
+//! The revocations of nodes of `kafila.v1.Nodes`.
+
+use std::collections::BTreeSet;
+
+use admission::nodes::{introduction, revocation};
+use gateway_core::{Error, Step};
+use identity::Caller;
+use listing::prefix;
+use model::NodeId;
+use proto::v1;
+use state::{Snapshot, Table};
+use tonic::{Request, Response, Status};
+use tracing::info;
+
+use super::query::{Api, List, open};
+
+const TABLES: [Table; 1] = [Table::NodeRevocations];
+
+impl Api {
+    pub(super) async fn revoke_node(
+        &self,
+        caller: &Caller,
+        request: v1::RevokeNodeRequest,
+    ) -> Result<v1::RevokeNodeResponse, Error> {
+        let v1::RevokeNodeRequest { node_id, reason } = request;
+        revocation::check_reason(&reason)?;
+        let core = &self.gateway.core;
+        let now = core.now();
+        let decide = |snapshot: &Snapshot| {
+            let id = find_known(snapshot, &node_id)?;
+            let node = snapshot.node(id);
+            let answer = v1::RevokeNodeResponse {
+                index: 0,
+                node_id: id.to_string(),
+                node_name: node.map_or_else(String::new, |node| node.value.name.clone()),
+                usable_token_id: introduction::usable_token(snapshot, id, now)
+                    .map_or_else(String::new, |token_id| token_id.to_string()),
+            };
+            let with_index = move |index| v1::RevokeNodeResponse { index, ..answer };
+            Ok(match snapshot.node_revocation(id) {
+                Some(known) => Step::IfFresh(with_index(known.modify_index)),
+                None => Step::Commit {
+                    writes: vec![revocation::revoke(snapshot, id, &reason, now)],
+                    answer: Box::new(with_index),
+                },
+            })
+        };
+        let what = || format!("the revocation of node {node_id}");
+        let response = core.execute(what, decide).await?;
+        info!(node_id = response.node_id, %caller, reason, "node revoked");
+        Ok(response)
+    }
+
+    pub(super) async fn reinstate_node(
+        &self,
+        caller: &Caller,
+        request: v1::ReinstateNodeRequest,
+    ) -> Result<v1::ReinstateNodeResponse, Error> {
+        let text = request.node_id.as_str();
+        let decide = |snapshot: &Snapshot| {
+            let id = find_revoked(snapshot, text)?;
+            Ok(Step::Commit {
+                writes: vec![revocation::reinstate(snapshot, id)?],
+                answer: Box::new(move |index| v1::ReinstateNodeResponse {
+                    index,
+                    node_id: id.to_string(),
+                }),
+            })
+        };
+        let what = || format!("the revocation of node {text}");
+        let response = self.gateway.core.execute(what, decide).await?;
+        info!(node_id = response.node_id, %caller, "node reinstated");
+        Ok(response)
+    }
+
+    pub(super) async fn list_revoked(
+        &self,
+        request: Request<v1::ListRevocationsRequest>,
+    ) -> Result<Response<v1::ListRevocationsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let list = List::<NodeId>::new(request.options, timeout)?.by_id()?;
+        let answer = |snapshot: &Snapshot| {
+            let revoked = snapshot.node_revocations();
+            let revoked = revoked.filter(|(id, _)| list.has_id(id.0));
+            let keyed = revoked.map(|(id, stored)| (id, (id, stored)));
+            Ok(list.page(keyed, |(id, stored)| v1::NodeRevocation::new(id, stored)))
+        };
+        let (revocations, meta) = Api::list(self, &list, &TABLES, answer).await?;
+        Ok(Response::new(v1::ListRevocationsResponse {
+            meta,
+            revocations,
+        }))
+    }
+}
+
+/// Returns the node with this id, or the registered or introduced one whose id begins so. A whole id
+/// need not be known: the certificate of a node that is gone may be valid.
+fn find_known(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
+    let introduced = snapshot.node_introductions().map(|(id, _)| id);
+    let registered = snapshot.nodes().map(|node| node.value.id);
+    let known: BTreeSet<NodeId> = introduced.chain(registered).collect();
+    let all = known.into_iter().map(|id| (id.0, id));
+    prefix::find("node_id", "node", text, NodeId, |_| true, all)
+}
+
+/// Returns the node with this id, revoked or not, or the revoked one whose id begins so.
+fn find_revoked(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
+    let all = snapshot.node_revocations().map(|(id, _)| (id.0, id));
+    prefix::find("node_id", "revoked node", text, NodeId, |_| true, all)
+}

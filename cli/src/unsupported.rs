@@ -186,7 +186,6 @@ const FLAGS: &[Flag] = &[
     flag(&["job run", "run"], "policy-override", NO_ENTERPRISE),
     flag(&["job run", "run"], "vault-namespace", NO_ENTERPRISE),
     flag(&["job stop", "stop"], "global", "there is one region"),
-    flag(&["job stop", "stop"], "no-shutdown-delay", NO_PART),
     flag(
         &["job validate", "validate"],
         "vault-namespace",

@@ -75,6 +75,9 @@ pub struct Stop {
     /// Return once the stop is stored, without watching the replacement
     #[arg(long)]
     pub detach: bool,
+    /// Stop the tasks at once, without the shutdown_delay of the group and its tasks
+    #[arg(long)]
+    pub no_shutdown_delay: bool,
     /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
@@ -84,6 +87,7 @@ const STOP_EXAMPLES: &str = "\
 Examples:
   kafila alloc stop 8a3f2c1e
   kafila alloc stop -detach 8a3f2c1e
+  kafila alloc stop -no-shutdown-delay 8a3f2c1e    also ends a delay in progress
 
 The job still needs as many allocations as before, so the scheduler places a replacement, on any node
 that fits. 'kafila job stop' stops a job, 'kafila job scale' changes a count.

@@ -196,6 +196,9 @@ pub struct Stop {
     /// Return without watching the job stop
     #[arg(long)]
     pub detach: bool,
+    /// Stop the tasks at once, without the shutdown_delay of groups and tasks
+    #[arg(long)]
+    pub no_shutdown_delay: bool,
     /// Priority of the evaluation, 1 to 100 [default: the job's]
     #[arg(long, value_name = "N", value_parser = super::values::priority)]
     pub eval_priority: Option<u32>,

@@ -83,10 +83,12 @@ impl Connection {
     pub(crate) async fn stop_allocation(
         &self,
         alloc_id: &str,
+        no_shutdown_delay: bool,
     ) -> Result<v1::StopAllocationResponse, Error> {
         let message = v1::StopAllocationRequest {
             alloc_id: alloc_id.to_owned(),
             request_id: self.request_id(),
+            no_shutdown_delay,
         };
         let doing = format!("stopping allocation {alloc_id}");
         self.call(&doing, self.api().allocations().stop(message))

@@ -63,6 +63,26 @@ async fn a_stop_of_an_allocation_prints_its_evaluation() {
 }
 
 #[tokio::test]
+async fn stops_skip_the_shutdown_delay_on_request() {
+    for flag in ["", " -no-shutdown-delay"] {
+        let gateway = Gateway::start(FakeState::running()).await;
+        let address = &gateway.address;
+        let line = format!("job stop -detach{flag} web");
+        kafila(&line).at(address).await.ended(0);
+        let line = format!("job restart -reschedule{flag} web");
+        kafila(&line).at(address).await.ended(0);
+        let line = format!("alloc stop -detach{flag} {}", fixtures::alloc().id);
+        kafila(&line).at(address).await.ended(0);
+        let state = gateway.state();
+        let stops = state.stop_requests.iter();
+        let skipped: Vec<bool> = stops.map(|stop| stop.no_shutdown_delay).collect();
+        let is_set = !flag.is_empty();
+        assert_eq!(skipped, [is_set, is_set]);
+        assert_eq!(state.deregister_requests[0].no_shutdown_delay, is_set);
+    }
+}
+
+#[tokio::test]
 async fn a_job_is_restarted_in_batches() {
     let gateway = Gateway::start(two()).await;
     let said = kafila("job restart web").at(&gateway.address).await;

@@ -3,7 +3,8 @@
 //! In reading order: [`decision`] is what every decider takes and returns; [`mod@register`],
 //! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, and [`marks`]
 //! calls them stable and tags them. [`mod@dispatch`], [`mod@force`], [`mod@evaluate`],
-//! [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`restart_alloc`] and [`logs`]
+//! [`mod@scale`] and [`mod@stop_alloc`] are the other operations; [`shutdown_delay`] is about stops
+//! without delays. [`restart_alloc`] and [`logs`]
 //! find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
 //! [`docker_config`] checks docker tasks; [`namespace_rules`] restricts a job to what its namespace
 //! allows; [`request_id`] makes a retry find the first attempt.
@@ -26,6 +27,7 @@ pub mod request_id;
 pub mod restart_alloc;
 pub mod revert;
 pub mod scale;
+pub mod shutdown_delay;
 pub mod stop_alloc;
 #[cfg(test)]
 mod tests;

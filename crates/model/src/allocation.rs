@@ -132,7 +132,8 @@ impl DesiredStatus {
     }
 }
 
-/// Requests to the scheduler about an allocation: migrate, stop, reschedule.
+/// Requests about an allocation: to the scheduler to migrate, stop or reschedule it, and to its node to
+/// skip its shutdown delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DesiredTransition {
@@ -144,6 +145,8 @@ pub struct DesiredTransition {
     pub reschedule: bool,
     #[serde(skip_serializing_if = "is_false")]
     pub force_reschedule: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub no_shutdown_delay: bool,
 }
 
 impl DesiredTransition {

@@ -168,6 +168,7 @@ struct DesiredTransition {
     reschedule: bool,
     force_reschedule: bool,
     migrate_disable_placement: bool,
+    no_shutdown_delay: bool,
 }
 
 impl From<v1::DesiredTransition> for DesiredTransition {
@@ -177,6 +178,7 @@ impl From<v1::DesiredTransition> for DesiredTransition {
             reschedule: transition.reschedule,
             force_reschedule: transition.force_reschedule,
             migrate_disable_placement: transition.migrate_disable_placement,
+            no_shutdown_delay: transition.no_shutdown_delay,
         }
     }
 }

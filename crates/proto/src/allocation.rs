@@ -134,6 +134,7 @@ impl From<v1::DesiredTransition> for DesiredTransition {
             migrate_disable_placement: wire.migrate_disable_placement,
             reschedule: wire.reschedule,
             force_reschedule: wire.force_reschedule,
+            no_shutdown_delay: wire.no_shutdown_delay,
         }
     }
 }
@@ -145,6 +146,7 @@ impl From<DesiredTransition> for v1::DesiredTransition {
             migrate_disable_placement: transition.migrate_disable_placement,
             reschedule: transition.reschedule,
             force_reschedule: transition.force_reschedule,
+            no_shutdown_delay: transition.no_shutdown_delay,
         }
     }
 }

@@ -125,7 +125,7 @@ impl Runner {
             }
         }
         if self.assignment.alloc.is_server_terminal() {
-            self.step(Event::Stop { skip_delays: false }).await;
+            self.step(self.wanted_stop()).await;
         }
         let waiting = async {
             for predecessor in predecessors {
@@ -181,7 +181,7 @@ impl Runner {
             }
             Command::Collect => {
                 self.is_collected = true;
-                Some(Event::Stop { skip_delays: false })
+                Some(self.wanted_stop())
             }
             Command::Update(assignment) => self.update(assignment).await,
             Command::Checks { answer } => {
@@ -211,7 +211,7 @@ impl Runner {
             _ => {}
         }
         if is_stopped {
-            return Some(Event::Stop { skip_delays: false });
+            return Some(self.wanted_stop());
         }
         if self.is_unknown_to_servers() {
             // The servers gave this node up and it is back: they get its state again.
@@ -219,6 +219,12 @@ impl Runner {
             self.offer_again();
         }
         None
+    }
+
+    /// Returns the stop that the servers want.
+    fn wanted_stop(&self) -> Event {
+        let skip_delays = self.assignment.alloc.transition.no_shutdown_delay;
+        Event::Stop { skip_delays }
     }
 
     fn is_unknown_to_servers(&self) -> bool {

@@ -387,3 +387,46 @@ async fn a_removed_allocation_has_no_leftovers() {
     assert_eq!(driver.leftovers(), []);
     drain.cancel();
 }
+
+/// A running allocation that waits for an hour before its tasks are stopped.
+async fn delayed(context: &Arc<Context>, drain: &CancellationToken) -> (Assignment, Handle) {
+    let mut assignment = one_task("mock_driver");
+    let job = Arc::make_mut(&mut assignment.job);
+    let group = &mut job.task_groups[0];
+    group.shutdown_delay = Duration::from_secs(3_600);
+    group.tasks[0].config = [("run_for".to_owned(), "24h".into())].into_iter().collect();
+    let beginning = beginning(&assignment, None);
+    let handle = spawn(context, beginning, drain.clone(), &TaskTracker::new()).unwrap();
+    let is_running = async || {
+        let reports = context.reporter.queue().take();
+        let mut statuses = reports.iter().map(|(_, client)| client.status);
+        statuses
+            .any(|status| status == ClientStatus::Running)
+            .then_some(())
+    };
+    test_kit::wait_for("a running task", Duration::from_secs(60), is_running).await;
+    Arc::make_mut(&mut assignment.alloc).desired_status = model::DesiredStatus::Stop;
+    (assignment, handle)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_without_shutdown_delay_skips_it_or_ends_it() {
+    for is_waiting in [false, true] {
+        let context = Arc::new(Context::for_test(LocalState::none(), MockDriver::default()));
+        let drain = CancellationToken::new();
+        let (mut stopped, handle) = delayed(&context, &drain).await;
+        if is_waiting {
+            handle.send(Command::Update(stopped.clone())).await;
+            tokio::time::sleep(Duration::from_secs(1_800)).await;
+            assert!(!handle.has_ended(), "the delay is an hour");
+        }
+        let alloc = Arc::make_mut(&mut stopped.alloc);
+        alloc.transition.no_shutdown_delay = true;
+        let asked = tokio::time::Instant::now();
+        handle.send(Command::Update(stopped)).await;
+        handle.clone().ended().await;
+        let took = asked.elapsed();
+        assert!(took < Duration::from_secs(60), "{took:?}, {is_waiting}");
+        drain.cancel();
+    }
+}

@@ -248,3 +248,47 @@ fn field(text: &str, key: &str) -> Result<String> {
     let (_, value) = value.with_context(|| format!("no {key} in {text}"))?;
     Ok(value.trim().to_owned())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_without_shutdown_delay_ends_tasks_that_would_wait_for_minutes() -> Result<()> {
+    let dev = Dev::start().await?;
+    let api = dev.api()?;
+    let patient = SLEEPER.replace("count = 2", "count = 2\n    shutdown_delay = \"10m\"");
+    ensure!(patient.contains("shutdown_delay"), "{patient}");
+    dev.say(&["job", "run"], &patient).await?.ok()?;
+    let running = api.allocations("sleeper").await?;
+    ensure!(running.len() == 2, "{running:?}");
+    let status = async |id: &str| {
+        let found = api.allocations("sleeper").await?;
+        let found = found.into_iter().find(|alloc| alloc.id == id);
+        anyhow::Ok(found.context("the allocation")?)
+    };
+    let has_ended = async |id: &str| {
+        eventually(TIMEOUT, || async {
+            let alloc = status(id).await?;
+            ensure!(alloc.client_status == "complete", "{alloc:?}");
+            Ok(())
+        })
+        .await
+    };
+    // At once.
+    let (first, second) = (&running[0].id, &running[1].id);
+    let line = ["alloc", "stop", "-detach", "-no-shutdown-delay", first];
+    binary::run(&dev.address, &line).await?.ok()?;
+    has_ended(first).await?;
+    // During the delay of a usual stop.
+    let line = ["job", "stop", "-detach", "sleeper"];
+    binary::run(&dev.address, &line).await?.ok()?;
+    eventually(TIMEOUT, || async {
+        let alloc = status(second).await?;
+        ensure!(alloc.desired_status == "stop", "{alloc:?}");
+        Ok(())
+    })
+    .await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let waiting = status(second).await?;
+    ensure!(waiting.client_status == "running", "{waiting:?}");
+    let line = ["job", "stop", "-detach", "-no-shutdown-delay", "sleeper"];
+    binary::run(&dev.address, &line).await?.ok()?;
+    has_ended(second).await
+}

@@ -34,6 +34,10 @@ pub struct Restart {
     /// Stop the allocations instead, so that the scheduler replaces them; service jobs only
     #[arg(long, conflicts_with_all = ["tasks", "all_tasks"])]
     pub reschedule: bool,
+    /// With -reschedule, stop the tasks without the shutdown_delay of groups and tasks; restarts in
+    /// place have no delays
+    #[arg(long)]
+    pub no_shutdown_delay: bool,
     /// Skip all confirmations
     #[arg(long)]
     pub yes: bool,

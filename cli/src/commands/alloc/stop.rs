@@ -10,7 +10,10 @@ use crate::resolve;
 pub(crate) async fn run(context: &Context, args: &Stop) -> Result<Exit, Error> {
     let style = context.style_err(args.verbose);
     let alloc = resolve::allocation(&context.connection, &args.id, &style).await?;
-    let answer = context.connection.stop_allocation(&alloc.id).await?;
+    let connection = &context.connection;
+    let answer = connection
+        .stop_allocation(&alloc.id, args.no_shutdown_delay)
+        .await?;
     if args.detach {
         return context.finish(&format!("Evaluation ID: {}", answer.eval_id));
     }

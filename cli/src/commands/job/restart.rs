@@ -222,7 +222,8 @@ impl Restarting<'_> {
     async fn request(&self, alloc: &v1::Allocation) -> Result<Started, Error> {
         let connection = &self.context.connection;
         if self.args.reschedule {
-            connection.stop_allocation(&alloc.id).await?;
+            let skips_delay = self.args.no_shutdown_delay;
+            connection.stop_allocation(&alloc.id, skips_delay).await?;
             return Ok(Started::new(alloc, Vec::new()));
         }
         let request = |task: &str| v1::RestartAllocationRequest {

@@ -69,6 +69,7 @@ async fn stop(
         purge: args.purge,
         eval_priority: args.eval_priority.unwrap_or_default(),
         request_id: context.connection.request_id(),
+        no_shutdown_delay: args.no_shutdown_delay,
     };
     let answer = context.connection.deregister(request).await?;
     let label = (!alone).then_some(job.id.as_str());

@@ -15,6 +15,7 @@ use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::eval_priority;
 use super::refusal::JobRefusal;
 use super::register;
+use super::shutdown_delay::skip_delays;
 use super::writes::{evaluation, forget};
 use crate::cluster::volumes;
 
@@ -33,6 +34,11 @@ pub struct DeregisterRequest {
     pub purge: bool,
     /// 0: the job's.
     pub eval_priority: u32,
+    /// Skips the shutdown delays of its allocations: of [`MAX_MARKED`] with this decision, of the others
+    /// by [`skip_delays`].
+    ///
+    /// [`MAX_MARKED`]: super::evaluate::MAX_MARKED
+    pub no_shutdown_delay: bool,
 }
 
 /// Decides on stopping or purging a job.
@@ -80,6 +86,9 @@ pub fn deregister(
             ..stored.value.clone()
         };
         writes.extend(register::job_writes(snapshot, &stopped, Some(stored)));
+    }
+    if request.no_shutdown_delay {
+        writes.extend(skip_delays(snapshot, &key, u64::MAX, context.now));
     }
     let job_modify_index = stored.modify_index;
     Ok(Decision::Commit(Proposal {

@@ -8,13 +8,15 @@ use super::limits::check_open_evals;
 use super::refusal::JobRefusal;
 use super::writes::{evaluated, evaluation, transition_to};
 
-/// Decides on the stop of `alloc_id`. With `max_open_evals` open evaluations it is refused.
+/// Decides on the stop of `alloc_id`, which skips the shutdown delays if `no_shutdown_delay` is set, also
+/// those of an allocation that is being stopped. With `max_open_evals` open evaluations it is refused.
 ///
 /// # Errors
 /// There is no such allocation, it has ended, its job is purged, or too many evaluations are open.
 pub fn stop_alloc(
     snapshot: &Snapshot,
     alloc_id: AllocId,
+    no_shutdown_delay: bool,
     max_open_evals: usize,
     context: &RequestContext,
 ) -> Result<Outcome, JobRefusal> {
@@ -34,7 +36,7 @@ pub fn stop_alloc(
             index: eval.create_index,
         });
     }
-    if let Some(reason) = ended(view) {
+    if let Some(reason) = ended(view, no_shutdown_delay) {
         return Err(JobRefusal::state(format!(
             "allocation {alloc_id} {reason}: there is nothing to stop"
         )));
@@ -55,7 +57,7 @@ pub fn stop_alloc(
     };
     let mut writes = evaluated(snapshot, stored);
     writes.push(Write::create_eval(eval));
-    writes.push(mark(view, context));
+    writes.push(mark(view, no_shutdown_delay, context));
     Ok(Outcome::Commit {
         writes,
         receipt,
@@ -63,20 +65,24 @@ pub fn stop_alloc(
     })
 }
 
-/// Returns the state of an allocation that cannot be stopped any more.
-fn ended(view: &AllocView) -> Option<String> {
+/// Returns the state of an allocation that cannot be stopped any more. While it is being stopped, it can
+/// be stopped without delays once.
+fn ended(view: &AllocView, no_shutdown_delay: bool) -> Option<String> {
     let status = view.client_status();
     if status.is_terminal() {
         return Some(format!("has ended already ({})", status.as_str()));
     }
     let is_stopping = view.alloc.is_server_terminal() && status != ClientStatus::Unknown;
-    is_stopping.then(|| "is being stopped already".to_owned())
+    let ends_delay = no_shutdown_delay && !view.alloc.transition.no_shutdown_delay;
+    (is_stopping && !ends_delay).then(|| "is being stopped already".to_owned())
 }
 
-fn mark(view: &AllocView, context: &RequestContext) -> Write {
+fn mark(view: &AllocView, no_shutdown_delay: bool, context: &RequestContext) -> Write {
+    let set = view.alloc.transition;
     let transition = DesiredTransition {
         migrate: true,
-        ..view.alloc.transition
+        no_shutdown_delay: no_shutdown_delay || set.no_shutdown_delay,
+        ..set
     };
     transition_to(view, transition, context.now)
 }

@@ -118,6 +118,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
             migrate_disable_placement: draw.flag(),
             reschedule: draw.flag(),
             force_reschedule: draw.flag(),
+            no_shutdown_delay: draw.flag(),
         },
         deployment_id: draw.maybe(Draw::id),
         canary: draw.flag(),

@@ -54,6 +54,7 @@ impl Fixture {
             job: job.key(),
             purge,
             eval_priority: 0,
+            no_shutdown_delay: false,
         };
         let context = self.context();
         let decision = deregister(&self.snapshot(), &request, &context).unwrap();

@@ -84,6 +84,7 @@ impl Api {
             Ok(step(stop_alloc(
                 snapshot,
                 alloc_id,
+                request.no_shutdown_delay,
                 max_open_evals,
                 &context,
             )?))

@@ -2,6 +2,7 @@
 
 use admission::cluster::scheduler_config;
 use admission::jobs::register::propose_dry_run;
+use admission::jobs::shutdown_delay::skip_delays;
 use admission::jobs::{
     self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, RequestContext,
     docker_config, namespace_rules, request_id,
@@ -299,6 +300,7 @@ impl Api {
             job: key.clone(),
             purge: request.purge,
             eval_priority: request.eval_priority,
+            no_shutdown_delay: request.no_shutdown_delay,
         };
         let decide =
             |snapshot: &Snapshot| Ok(step(jobs::deregister(snapshot, &asked, &context)?, eval_id));
@@ -318,12 +320,36 @@ impl Api {
             namespace = %key.namespace, job_id = %key.job_id, %eval_id, purge = request.purge,
             index = answer.index, "job deregistered"
         );
+        if request.no_shutdown_delay {
+            self.skip_delays(&key, answer.index).await?;
+        }
         Ok(v1::DeregisterJobResponse {
             eval_id: eval_text(answer),
             eval_create_index: answer.eval_create_index(),
             job_modify_index: answer.job_modify_index,
             index: answer.index,
         })
+    }
+
+    /// Skips the shutdown delays of the allocations that the transaction of a stop did not mark. Their
+    /// nodes may have begun to stop them: a mark ends a delay, too.
+    async fn skip_delays(&self, key: &JobKey, stopped_index: u64) -> Result<(), Error> {
+        let core = &self.gateway.core;
+        let now = core.now();
+        let decide = |snapshot: &Snapshot| {
+            let writes = skip_delays(snapshot, key, stopped_index, now);
+            Ok(if writes.is_empty() {
+                Step::IfFresh(false)
+            } else {
+                Step::Commit {
+                    writes,
+                    answer: Box::new(|_| true),
+                }
+            })
+        };
+        let what = || format!("allocations of job {key}");
+        while core.execute_in(SizeClass::FollowUp, what, decide).await? {}
+        Ok(())
     }
 }
 

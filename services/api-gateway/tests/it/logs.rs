@@ -283,6 +283,7 @@ async fn a_stopped_allocation_is_marked_once_for_one_request_id() {
     let stop = v1::StopAllocationRequest {
         alloc_id: request.alloc_id.clone(),
         request_id: "r1".to_owned(),
+        no_shutdown_delay: true,
     };
     let mut allocations = suite.allocations(0);
     let first = allocations.stop(ask(stop.clone())).await.unwrap();
@@ -294,5 +295,5 @@ async fn a_stopped_allocation_is_marked_once_for_one_request_id() {
     };
     let stopped = allocations.get(ask(get)).await.unwrap().into_inner();
     let transition = stopped.allocation.unwrap().desired_transition.unwrap();
-    assert!(transition.migrate);
+    assert!(transition.migrate && transition.no_shutdown_delay);
 }

@@ -1,10 +1,12 @@
 //! Deregister: stop and purge.
 
-use model::{ClientStatus, JobKey, JobType, TriggeredBy};
+use model::{AllocId, ClientStatus, Job, JobKey, JobType, TriggeredBy};
 use state::{JobStatus, Key, Write};
 use test_kit::builders;
 
 use super::fixture::{Fixture, changed, proposal};
+use crate::jobs::evaluate::MAX_MARKED;
+use crate::jobs::shutdown_delay::skip_delays;
 use crate::jobs::{Decision, DeregisterRequest, deregister};
 
 fn stop(job: &JobKey) -> DeregisterRequest {
@@ -12,6 +14,7 @@ fn stop(job: &JobKey) -> DeregisterRequest {
         job: job.clone(),
         purge: false,
         eval_priority: 0,
+        no_shutdown_delay: false,
     }
 }
 
@@ -222,4 +225,85 @@ fn every_write_but_a_new_name_compares_its_object() {
             }
         }
     }
+}
+
+/// Returns the numbers of the allocations, of the first `count`, that skip their delays.
+fn skipping(fixture: &Fixture, count: u128) -> Vec<u128> {
+    let snapshot = fixture.snapshot();
+    let skips = |number: &u128| {
+        let view = snapshot.alloc(AllocId::from_random(*number)).unwrap();
+        view.alloc.transition.no_shutdown_delay
+    };
+    (1..=count).filter(skips).collect()
+}
+
+fn delayed(count: u32) -> Job {
+    let mut job = builders::service("web", count);
+    job.task_groups[0].tasks[0].shutdown_delay = std::time::Duration::from_secs(30);
+    job
+}
+
+#[test]
+fn a_stop_without_shutdown_delay_marks_the_allocations_that_would_wait() {
+    for purge in [false, true] {
+        let (mut fixture, job) = (Fixture::default(), delayed(4));
+        fixture.register(&job);
+        for number in 1..=2 {
+            fixture.place(number, &job, 0);
+        }
+        let ended = fixture.place(3, &job, 0);
+        fixture.stored.put_status(ended, ClientStatus::Complete);
+        let other = builders::service("other", 1);
+        fixture.register(&other);
+        fixture.place(4, &other, 0);
+        let context = fixture.context();
+        let request = DeregisterRequest {
+            purge,
+            no_shutdown_delay: true,
+            ..stop(&job.key())
+        };
+        let decision = deregister(&fixture.snapshot(), &request, &context).unwrap();
+        fixture.commit(&proposal(decision));
+        assert_eq!(skipping(&fixture, 4), [1, 2], "purge: {purge}");
+    }
+    // Without a delay there is nothing to skip.
+    let (mut fixture, job) = (Fixture::default(), builders::service("web", 1));
+    fixture.register(&job);
+    fixture.place(1, &job, 0);
+    let context = fixture.context();
+    let request = DeregisterRequest {
+        no_shutdown_delay: true,
+        ..stop(&job.key())
+    };
+    let decision = deregister(&fixture.snapshot(), &request, &context).unwrap();
+    fixture.commit(&proposal(decision));
+    assert!(skipping(&fixture, 1).is_empty());
+}
+
+#[test]
+fn further_allocations_are_marked_after_the_stop_and_those_of_a_later_start_are_not() {
+    let (mut fixture, job) = (Fixture::default(), delayed(300));
+    fixture.register(&job);
+    let count = MAX_MARKED as u128 + 30;
+    for number in 1..=count {
+        fixture.place(number, &job, 0);
+    }
+    let context = fixture.context();
+    let request = DeregisterRequest {
+        no_shutdown_delay: true,
+        ..stop(&job.key())
+    };
+    let decision = deregister(&fixture.snapshot(), &request, &context).unwrap();
+    let stopped_index = fixture.commit(&proposal(decision));
+    assert_eq!(skipping(&fixture, count).len(), MAX_MARKED);
+    fixture.place(count + 1, &job, 0);
+    let marks = |fixture: &Fixture| {
+        skip_delays(&fixture.snapshot(), &job.key(), stopped_index, context.now)
+    };
+    let further = marks(&fixture);
+    assert_eq!(further.len(), 30);
+    fixture.write(&further);
+    assert!(marks(&fixture).is_empty());
+    let all: Vec<u128> = (1..=count).collect();
+    assert_eq!(skipping(&fixture, count + 1), all);
 }

@@ -113,6 +113,7 @@ impl Fixture {
             job: job.key(),
             purge,
             eval_priority: 0,
+            no_shutdown_delay: false,
         };
         let decision = deregister(&self.snapshot(), &request, &context).unwrap();
         self.commit(&proposal(decision))

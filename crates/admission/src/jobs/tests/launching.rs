@@ -71,6 +71,7 @@ fn registrations_and_reverts_name_the_first_launch() {
         job: job.key(),
         purge: false,
         eval_priority: 0,
+        no_shutdown_delay: false,
     };
     let context = fixture.context();
     let stopped = proposal(deregister(&fixture.snapshot(), &stop, &context).unwrap());

@@ -148,6 +148,7 @@ fn names_go_with_their_job() {
         job: job.key(),
         purge: true,
         eval_priority: 0,
+        no_shutdown_delay: false,
     };
     let decision = crate::jobs::deregister(&fixture.snapshot(), &request, &context).unwrap();
     let absent = Write::RequireAbsent {

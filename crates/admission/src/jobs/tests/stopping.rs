@@ -1,6 +1,6 @@
 //! Stops of single allocations.
 
-use model::{AllocId, ClientStatus, DesiredStatus, Job};
+use model::{AllocId, ClientStatus, DesiredStatus, DesiredTransition, Job};
 use test_kit::builders;
 
 use super::fixture::Fixture;
@@ -19,7 +19,7 @@ pub(super) fn running() -> (Fixture, Job, AllocId) {
 
 fn refused(fixture: &mut Fixture, id: AllocId) -> String {
     let context = fixture.context();
-    let decided = stop_alloc(&fixture.snapshot(), id, 1_000, &context);
+    let decided = stop_alloc(&fixture.snapshot(), id, false, 1_000, &context);
     decided.unwrap_err().to_string()
 }
 
@@ -27,7 +27,7 @@ fn refused(fixture: &mut Fixture, id: AllocId) -> String {
 fn a_stop_marks_the_allocation_and_evaluates_its_job() {
     let (mut fixture, job, id) = running();
     let context = fixture.context();
-    let decided = stop_alloc(&fixture.snapshot(), id, 1_000, &context).unwrap();
+    let decided = stop_alloc(&fixture.snapshot(), id, false, 1_000, &context).unwrap();
     let Outcome::Commit {
         writes, receipt, ..
     } = decided
@@ -46,7 +46,7 @@ fn a_stop_marks_the_allocation_and_evaluates_its_job() {
     assert_eq!(eval.value.job, job.key());
 
     // A retry of the same request, once more evaluations are open than it would accept.
-    let again = stop_alloc(&snapshot, id, 0, &context).unwrap();
+    let again = stop_alloc(&snapshot, id, false, 0, &context).unwrap();
     let index = revision;
     assert_eq!(again, Outcome::Done { receipt, index });
 }
@@ -74,6 +74,39 @@ fn an_ended_allocation_or_one_without_a_job_is_refused_with_the_reason() {
 fn at_the_bound_of_open_evaluations_a_stop_is_refused() {
     let (mut fixture, _, id) = running();
     let context = fixture.context();
-    let decided = stop_alloc(&fixture.snapshot(), id, 1, &context);
+    let decided = stop_alloc(&fixture.snapshot(), id, false, 1, &context);
     assert_eq!(decided, Err(JobRefusal::Overloaded { open: 1 }));
+}
+
+/// Returns the transition of an allocation after its stop without delays.
+fn stopped_at_once(fixture: &mut Fixture, id: AllocId) -> Result<DesiredTransition, JobRefusal> {
+    let context = fixture.context();
+    let decided = stop_alloc(&fixture.snapshot(), id, true, 1_000, &context)?;
+    let Outcome::Commit { writes, .. } = decided else {
+        panic!("{decided:?}");
+    };
+    fixture.write(&writes);
+    Ok(fixture.snapshot().alloc(id).unwrap().alloc.transition)
+}
+
+#[test]
+fn a_stop_without_shutdown_delay_says_so_to_the_node() {
+    let (mut fixture, _, id) = running();
+    let transition = stopped_at_once(&mut fixture, id).unwrap();
+    assert!(transition.migrate && transition.no_shutdown_delay);
+}
+
+#[test]
+fn the_delay_of_a_stop_in_progress_is_ended_once() {
+    let (mut fixture, job, _) = running();
+    let mut stopping = builders::allocation(3, &job, model::NodeId::from_random(1));
+    stopping.desired_status = DesiredStatus::Stop;
+    fixture.stored.put_alloc(&stopping);
+    let transition = stopped_at_once(&mut fixture, stopping.id).unwrap();
+    assert!(transition.no_shutdown_delay);
+    let again = stopped_at_once(&mut fixture, stopping.id).unwrap_err();
+    assert!(
+        again.to_string().contains("is being stopped already"),
+        "{again}"
+    );
 }

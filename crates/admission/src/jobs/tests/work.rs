@@ -31,6 +31,7 @@ fn registrations_and_reverts_add_work_and_deregistrations_do_not() {
             job: job.key(),
             purge,
             eval_priority: 0,
+            no_shutdown_delay: false,
         };
         let context = fixture.context();
         let decided = deregister(&fixture.snapshot(), &request, &context).unwrap();
@@ -90,6 +91,6 @@ fn children_add_work_and_evaluations_of_accepted_jobs_do_not() {
     let context = fixture.context();
     let evaluated = evaluate(&fixture.snapshot(), &key, options, &context);
     assert!(!evaluated.unwrap().adds_work());
-    let stopped = stop_alloc(&fixture.snapshot(), alloc_id, 1_000, &context);
+    let stopped = stop_alloc(&fixture.snapshot(), alloc_id, false, 1_000, &context);
     assert!(!stopped.unwrap().adds_work());
 }

@@ -167,7 +167,7 @@ impl Performer {
 
     fn write(&mut self, job: Job) {
         if self.writing.len() >= WRITES_MAX {
-            debug!("too many concurrent writes: the broker requests this one again");
+            debug!("too many concurrent writes: the eval-broker requests this one again");
             return;
         }
         let writes = Arc::clone(&self.writes);

@@ -17,15 +17,15 @@ use tracing::{debug, info, warn};
 use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 
-/// The time limit for opening a session with the broker.
+/// The time limit for opening a session with the eval-broker.
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The backoff between attempts to find the broker: a failover takes seconds, and the first worker to
+/// The backoff between attempts to find the eval-broker: a failover takes seconds, and the first worker to
 /// connect gets work at once.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// The end of a session whose broker was succeeded.
-const SUCCEEDED: &str = "another broker leads";
+/// The end of a session whose eval-broker was succeeded.
+const SUCCEEDED: &str = "another eval-broker leads";
 
 /// The settings of sessions.
 pub(crate) struct Sessions {
@@ -108,21 +108,21 @@ impl Sessions {
             tokio::select! {
                 // A suspended leader never reports the end of its leadership.
                 () = &mut succeeded => return SUCCEEDED.to_owned(),
-                // Dropping the stream tells the broker that no more will be taken.
+                // Dropping the stream tells the eval-broker that no more will be taken.
                 () = drain.cancelled() => return "draining".to_owned(),
                 Some(ended) = in_hand.join_next(), if !in_hand.is_empty() => {
                     if let Err(error) = ended {
-                        // The broker delivers it again when its nack timeout is over.
+                        // The eval-broker delivers it again when its nack timeout is over.
                         warn!(%error, "an evaluation's work panicked");
                     }
                     let grant = DequeueRequest { credit: 1, ..DequeueRequest::default() };
                     if session.requests.send(grant).await.is_err() {
-                        return "the broker hung up".to_owned();
+                        return "the eval-broker hung up".to_owned();
                     }
                 }
                 delivery = session.deliveries.message() => match delivery {
                     Ok(Some(delivery)) => self.start(delivery, &broker, in_hand, drain),
-                    Ok(None) => return "the broker ended it".to_owned(),
+                    Ok(None) => return "the eval-broker ended it".to_owned(),
                     Err(status) => return describe(&status),
                 },
             }
@@ -137,7 +137,7 @@ impl Sessions {
         drain: &CancellationToken,
     ) {
         let worker = Arc::clone(&self.worker);
-        // Answers go to the broker that delivered: another knows nothing of the token.
+        // Answers go to the eval-broker that delivered: another knows nothing of the token.
         let broker = Broker::new(broker.clone());
         let drain = drain.clone();
         in_hand.spawn(async move { worker.work(delivery, broker, drain).await });

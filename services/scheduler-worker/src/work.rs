@@ -33,10 +33,10 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The backoff between submissions without a leader.
 const SUBMIT_RETRY: (Duration, Duration) = (Duration::from_millis(25), Duration::from_secs(2));
 
-/// The deadline of an answer to the broker; its nack timeout is the safety net.
+/// The deadline of an answer to the eval-broker; its nack timeout is the safety net.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The assumed nack timeout if the broker does not send one; deliveries are extended three times
+/// The assumed nack timeout if the eval-broker does not send one; deliveries are extended three times
 /// within it.
 const NACK_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -265,7 +265,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// The broker that delivered.
+/// The eval-broker that delivered.
 pub(crate) struct Broker {
     found: Found,
     client: EvalBrokerClient<TracedChannel>,
@@ -279,7 +279,7 @@ impl Broker {
         }
     }
 
-    /// Answers a delivery: ack without a failure, nack with one. Gives up when the broker has a
+    /// Answers a delivery: ack without a failure, nack with one. Gives up when the eval-broker has a
     /// successor, because a former leader ignores answers.
     async fn answer(&self, delivery: &Delivery, failure: Option<Failure>) {
         let answering = async {
@@ -305,7 +305,7 @@ impl Broker {
             .ack(service_kit::request(message, ANSWER_DEADLINE))
             .await
         {
-            debug!(%status, "the broker did not take the ack");
+            debug!(%status, "the eval-broker did not take the ack");
         }
     }
 
@@ -321,7 +321,7 @@ impl Broker {
             .nack(service_kit::request(message, ANSWER_DEADLINE))
             .await
         {
-            debug!(%status, "the broker did not take the nack");
+            debug!(%status, "the eval-broker did not take the nack");
         }
     }
 

@@ -27,6 +27,8 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
+    #[command(flatten)]
+    pub page: super::page::Page,
     /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
@@ -38,6 +40,7 @@ pub struct List {
 const LIST_EXAMPLES: &str = "\
 Examples:
   kafila deployment list
+  kafila deployment list -per-page=20
   kafila deployment list -json | jq -r '.[] | select(.Status == \"running\") | .JobID'
 
 Exit codes: 0 listed, even if there are none; 1 the gateway did not answer.";

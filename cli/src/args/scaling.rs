@@ -27,6 +27,8 @@ pub struct List {
     /// Only policies of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub of_type: Option<String>,
+    #[command(flatten)]
+    pub page: super::page::Page,
     /// Show full IDs
     #[arg(long)]
     pub verbose: bool,

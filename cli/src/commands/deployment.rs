@@ -5,6 +5,7 @@ pub(crate) mod update;
 use proto::v1;
 
 use crate::args::deployment::{List, Status};
+use crate::args::page::Page;
 use crate::commands::job::watch::{self, Watch};
 use crate::commands::page;
 use crate::context::Context;
@@ -17,21 +18,27 @@ use crate::render;
 use crate::resolve;
 
 pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
-    list_all(context, args.verbose, args.json).await
+    list_page(context, &args.page, args.verbose, args.json).await
 }
 
-async fn list_all(context: &Context, verbose: bool, json: bool) -> Result<Exit, Error> {
+async fn list_page(
+    context: &Context,
+    page: &Page,
+    verbose: bool,
+    json: bool,
+) -> Result<Exit, Error> {
     let connection = &context.connection;
-    let mut deployments = connection
-        .deployments(connection.namespace(), "", 0)
-        .await?;
-    deployments.sort_by_key(|deployment| std::cmp::Reverse(deployment.create_index));
-    show_list(context, deployments, verbose, json)
+    let newest_first = v1::QueryOptions {
+        reverse: true,
+        ..page::options(context, connection.namespace(), page)
+    };
+    let deployments = connection.deployments_page(newest_first).await?;
+    show_list(context, &deployments, verbose, json)
 }
 
 pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
     let Some(id) = &args.id else {
-        return list_all(context, args.verbose, args.json).await;
+        return list_page(context, &Page::default(), args.verbose, args.json).await;
     };
     let style = context.style_err(args.verbose);
     let deployment = resolve::deployment(&context.connection, id, &style).await?;
@@ -50,21 +57,20 @@ pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Err
     watch::until_ended(context, watch, &detached).await
 }
 
-/// Prints deployments.
+/// Prints a page of deployments, with the token of the next one.
 pub(super) fn show_list(
     context: &Context,
-    deployments: Vec<v1::Deployment>,
+    deployments: &(Vec<v1::Deployment>, String),
     verbose: bool,
     json: bool,
 ) -> Result<Exit, Error> {
-    if deployments.is_empty() && !json {
+    if deployments.0.is_empty() && !json {
         context.printer.err(
             "Only service and system jobs have deployments, one for each version whose groups have an \
              update block with max_parallel above 0.",
         );
     }
-    let deployments = (deployments, String::new());
-    page::show::<_, json::deployment::Deployment<'_>>(context, &deployments, json, |deployments| {
+    page::show::<_, json::deployment::Deployment<'_>>(context, deployments, json, |deployments| {
         if deployments.is_empty() {
             "No deployments found".to_owned()
         } else {

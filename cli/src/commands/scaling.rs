@@ -19,8 +19,11 @@ pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
 async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let job_id = args.job.as_deref().unwrap_or_default();
     let of_type = args.of_type.as_deref().unwrap_or_default();
-    let policies = context.connection.scaling_policies(job_id, of_type).await?;
-    let policies = (policies, String::new());
+    let connection = &context.connection;
+    let options = page::options(context, connection.namespace(), &args.page);
+    let policies = connection
+        .scaling_policies(options, job_id, of_type)
+        .await?;
     page::show::<_, ScalingPolicy<'_>>(context, &policies, args.json, |policies| {
         if policies.is_empty() {
             "No policies found".to_owned()

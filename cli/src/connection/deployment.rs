@@ -18,6 +18,14 @@ impl Connection {
             per_page,
             ..self.options(namespace)
         };
+        Ok(self.deployments_page(options).await?.0)
+    }
+
+    /// Lists deployments, with the token of the next page.
+    pub(crate) async fn deployments_page(
+        &self,
+        options: v1::QueryOptions,
+    ) -> Result<(Vec<v1::Deployment>, String), Error> {
         let message = v1::ListDeploymentsRequest {
             options: Some(options),
         };
@@ -27,7 +35,8 @@ impl Connection {
                 self.api().deployments().list(message),
             )
             .await?;
-        Ok(answer.deployments)
+        let next_token = answer.meta.unwrap_or_default().next_token;
+        Ok((answer.deployments, next_token))
     }
 
     /// Returns a deployment and the index of the read, once it is newer than `blocking.after` or

@@ -114,8 +114,19 @@ impl Connection {
         job_id: &str,
         all: bool,
     ) -> Result<Vec<v1::Allocation>, Error> {
+        let options = self.options(namespace);
+        Ok(self.job_allocations_page(options, job_id, all).await?.0)
+    }
+
+    /// Lists allocations of a job, with the token of the next page.
+    pub(crate) async fn job_allocations_page(
+        &self,
+        options: v1::QueryOptions,
+        job_id: &str,
+        all: bool,
+    ) -> Result<(Vec<v1::Allocation>, String), Error> {
         let message = v1::ListJobAllocationsRequest {
-            options: Some(self.options(namespace)),
+            options: Some(options),
             job_id: job_id.to_owned(),
             all,
         };
@@ -123,7 +134,8 @@ impl Connection {
         let answer: v1::ListAllocationsResponse = self
             .call(&doing, self.api().jobs().list_allocations(message))
             .await?;
-        Ok(answer.allocations)
+        let next_token = answer.meta.unwrap_or_default().next_token;
+        Ok((answer.allocations, next_token))
     }
 
     pub(crate) async fn job_evaluations(

@@ -6,13 +6,15 @@ use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
+    /// Lists scaling policies, with the token of the next page.
     pub(crate) async fn scaling_policies(
         &self,
+        options: v1::QueryOptions,
         job_id: &str,
         of_type: &str,
-    ) -> Result<Vec<v1::ScalingPolicy>, Error> {
+    ) -> Result<(Vec<v1::ScalingPolicy>, String), Error> {
         let message = v1::ListScalingPoliciesRequest {
-            options: Some(self.options(self.namespace())),
+            options: Some(options),
             job_id: job_id.to_owned(),
             r#type: of_type.to_owned(),
         };
@@ -20,7 +22,8 @@ impl Connection {
         let answer: v1::ListScalingPoliciesResponse = self
             .call(doing, self.api().scaling_policies().list(message))
             .await?;
-        Ok(answer.policies)
+        let next_token = answer.meta.unwrap_or_default().next_token;
+        Ok((answer.policies, next_token))
     }
 
     pub(crate) async fn scaling_policy(&self, id: &str) -> Result<v1::ScalingPolicy, Error> {

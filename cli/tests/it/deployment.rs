@@ -142,3 +142,26 @@ async fn a_status_without_an_id_lists_deployments() {
         .await
         .ended(1);
 }
+
+#[tokio::test]
+async fn deployments_are_paged_with_the_newest_first() {
+    let mut state = FakeState::running();
+    let mut newest = fixtures::deployment();
+    newest.id = format!("aaaaaaaa{}", &newest.id[8..]);
+    newest.create_index += 1;
+    state.deployments.push(newest);
+    let gateway = Gateway::start(state).await;
+    let first = kafila("deployment list -per-page=1")
+        .at(&gateway.address)
+        .await;
+    first
+        .ended(0)
+        .printed(&["aaaaaaaa"])
+        .complained(&["kafila deployment list -per-page=1 -page-token=1\n"]);
+    let line = "deployment list -per-page=1 -page-token=1";
+    let second = kafila(line).at(&gateway.address).await;
+    second.ended(0).printed(&["5e6f7a8b"]);
+    assert_eq!(second.stderr, "", "there is no further page");
+    let all = kafila("deployment status").at(&gateway.address).await;
+    all.ended(0).printed(&["aaaaaaaa", "5e6f7a8b"]);
+}

@@ -202,6 +202,26 @@ async fn allocations_deployments_and_scaling_events_of_a_job_are_listed() {
 }
 
 #[tokio::test]
+async fn the_allocations_of_a_job_are_paged() {
+    let mut state = FakeState::running();
+    let mut second = fixtures::alloc();
+    second.id = format!("9b4a3d2f{}", &second.id[8..]);
+    state.allocs = vec![fixtures::alloc(), second];
+    let gateway = Gateway::start(state).await;
+    let said = kafila("job allocs -per-page=1 web")
+        .at(&gateway.address)
+        .await;
+    said.ended(0)
+        .printed(&["8a3f2c1e"])
+        .complained(&["kafila job allocs -per-page=1 web -page-token=1\n"]);
+    let said = kafila("job allocs -page-token=1 web")
+        .at(&gateway.address)
+        .await;
+    said.ended(0).printed(&["9b4a3d2f"]);
+    assert!(!said.stdout.contains("8a3f2c1e"), "{}", said.stdout);
+}
+
+#[tokio::test]
 async fn scenario_023_a_periodic_job_is_registered_and_told_when_it_is_launched() {
     let mut state = FakeState::running();
     state.registered = [Ok(v1::RegisterJobResponse {

@@ -26,6 +26,25 @@ async fn scaling_policies_are_listed() {
 }
 
 #[tokio::test]
+async fn scaling_policies_are_paged() {
+    let mut state = FakeState::running();
+    let mut second = state.scaling_policies[0].clone();
+    second.id = format!("d2e3f4a5{}", &second.id[8..]);
+    state.scaling_policies.push(second);
+    let gateway = Gateway::start(state).await;
+    let said = kafila("scaling policy list -per-page=1");
+    said.at(&gateway.address)
+        .await
+        .ended(0)
+        .printed(&["c1d2e3f4"])
+        .complained(&["kafila scaling policy list -per-page=1 -page-token=1\n"]);
+    let said = kafila("scaling policy list -page-token=1");
+    let said = said.at(&gateway.address).await;
+    said.ended(0).printed(&["d2e3f4a5"]);
+    assert!(!said.stdout.contains("c1d2e3f4"), "{}", said.stdout);
+}
+
+#[tokio::test]
 async fn one_scaling_policy_is_shown() {
     let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("scaling policy info c1d2")

@@ -163,6 +163,8 @@ pub struct Allocs {
     /// Include allocations of earlier jobs with the same ID
     #[arg(long)]
     pub all: bool,
+    #[command(flatten)]
+    pub page: crate::args::page::Page,
     /// Show full IDs and times
     #[arg(long)]
     pub verbose: bool,

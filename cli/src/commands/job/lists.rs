@@ -12,10 +12,10 @@ pub(crate) async fn allocs(context: &Context, args: &Allocs) -> Result<Exit, Err
     let style = context.style_err(args.verbose);
     let connection = &context.connection;
     let job = resolve::job(connection, &args.id, &style).await?;
+    let options = page::options(context, &job.namespace, &args.page);
     let allocs = connection
-        .job_allocations(&job.namespace, &job.id, args.all)
+        .job_allocations_page(options, &job.id, args.all)
         .await?;
-    let allocs = (allocs, String::new());
     page::show::<_, json::alloc::Allocation<'_>>(context, &allocs, args.json, |allocs| {
         render::alloc::section(allocs, &context.style(args.verbose))
     })
@@ -37,5 +37,6 @@ pub(crate) async fn deployments(context: &Context, args: &Deployments) -> Result
     if let Some(latest) = latest {
         return deployment::show(context, latest, args.verbose, args.json).await;
     }
-    deployment::show_list(context, deployments, args.verbose, args.json)
+    let deployments = (deployments, String::new());
+    deployment::show_list(context, &deployments, args.verbose, args.json)
 }

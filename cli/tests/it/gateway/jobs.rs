@@ -146,10 +146,8 @@ impl Jobs for Fake {
         if !message.all {
             allocations.retain(|alloc| alloc.job_create_index == 10);
         }
-        Ok(Response::new(ListAllocationsResponse {
-            meta: Some(meta(100)),
-            allocations,
-        }))
+        let (allocations, meta) = page(allocations, options.as_ref());
+        Ok(Response::new(ListAllocationsResponse { meta, allocations }))
     }
 
     async fn list_evaluations(

@@ -4,7 +4,7 @@ use proto::v1::scaling_policies_server::ScalingPolicies;
 use proto::v1::*;
 use tonic::{Request, Response, Status};
 
-use super::fake::{Answer, Fake, meta};
+use super::fake::{Answer, Fake, meta, page};
 
 #[tonic::async_trait]
 impl ScalingPolicies for Fake {
@@ -20,8 +20,9 @@ impl ScalingPolicies for Fake {
         policies.retain(|it| {
             (job_id.is_empty() || it.job_id == job_id) && (r#type.is_empty() || it.r#type == r#type)
         });
+        let (policies, meta) = page(policies, options.as_ref());
         Ok(Response::new(ListScalingPoliciesResponse {
-            meta: Some(meta(100)),
+            meta,
             policies,
         }))
     }

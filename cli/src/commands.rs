@@ -139,6 +139,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Deployment(crate::args::deployment::Command::Unblock(args)) => {
             deployment::update::unblock(context, &args).await
         }
+        Command::Operator(crate::args::operator::Command::Processes(args)) => {
+            operator::processes(context, &args).await
+        }
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await
         }

@@ -46,8 +46,8 @@ const NO_FOLDER: &str = "name one file of authorities with -ca-cert";
 const NO_ENTERPRISE: &str = "it is part of Nomad Enterprise";
 const NO_STORAGE: &str = "volumes are existing directories: create one on a node, then 'kafila \
                           volume register FILE'";
-const NO_AGENT: &str = "there are no servers in an agent: 'kafila operator leaders' shows the \
-                        leading services, 'kafila node status' the nodes";
+const NO_AGENT: &str = "there are no servers in an agent: 'kafila operator processes' shows \
+                        the services, 'kafila node status' the nodes";
 const ETCD: &str = "the state is in etcd: use etcdctl";
 
 /// Sorted by name. A test checks that no supported command is listed.

@@ -7,11 +7,14 @@ use proto::v1;
 #[derive(Debug, Default, Args)]
 pub struct Target {
     /// The leader of a service, such as plan-applier [default: the process at -address]
-    #[arg(long, value_name = "NAME", conflicts_with = "node_id")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["node_id", "process"])]
     pub service: Option<String>,
     /// A node, by its ID or a unique prefix
-    #[arg(long, value_name = "ID", value_parser = super::values::id)]
+    #[arg(long, value_name = "ID", value_parser = super::values::id, conflicts_with = "process")]
     pub node_id: Option<String>,
+    /// A scheduler-worker or any other process, by its address in 'kafila operator processes'
+    #[arg(long, value_name = "ADDRESS", value_parser = super::values::id)]
+    pub process: Option<String>,
 }
 
 impl Target {
@@ -19,6 +22,7 @@ impl Target {
         v1::AgentTarget {
             service: self.service.clone().unwrap_or_default(),
             node_id: self.node_id.clone().unwrap_or_default(),
+            process: self.process.clone().unwrap_or_default(),
         }
     }
 }
@@ -45,13 +49,14 @@ pub struct Monitor {
 
 const EXAMPLES: &str = "\
 The process prints no more than before: the level is that of this command alone. Any service or node
-answers at its own address; a gateway also reaches leaders and nodes. Lines that this command is too
-slow for are dropped and counted.
+answers at its own address; a gateway also reaches the others. Lines that this command is too slow for
+are dropped and counted.
 
 Examples:
   kafila monitor                                  the gateway at -address
   kafila monitor -service=plan-applier -log-level=debug
   kafila monitor -node-id=4d2ba53b -recent=100
+  kafila monitor -process=10.0.0.7:4648           a scheduler-worker, or a replica that does not lead
   kafila monitor -address=http://10.0.0.7:4648 -log-level=info,scheduler=debug -log-json
 
 Exit codes: 130 stopped with Ctrl-C; 1 no such process, a level that is none, or no answer.";

@@ -9,6 +9,8 @@ use clap::{Args, Subcommand, ValueEnum};
 pub enum Command {
     /// Show the leader of each service that elects one
     Leaders(Leaders),
+    /// Show the running processes of the services
+    Processes(Processes),
     /// Check the health of the service or node at an address
     Health(Health),
     /// Show or set the level at which a gateway, a service or a node logs
@@ -38,6 +40,24 @@ const LEADERS_EXAMPLES: &str = "\
 Examples:
   kafila operator leaders
   kafila operator leaders -json
+
+Exit codes: 0 shown; 1 the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = PROCESSES_EXAMPLES)]
+pub struct Processes {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const PROCESSES_EXAMPLES: &str = "\
+Gateways, leaders, the replicas that do not lead, and scheduler-workers, with their addresses. For nodes,
+use 'kafila node status'. A process that was killed is shown for up to 30 s.
+
+Examples:
+  kafila operator processes
+  kafila operator processes -json
 
 Exit codes: 0 shown; 1 the gateway did not answer.";
 
@@ -91,12 +111,13 @@ pub struct LogLevel {
 const LOG_LEVEL_EXAMPLES: &str = "\
 Changes what the process prints, for an hour unless told otherwise. To read more of a log without
 printing it, use 'kafila monitor'. Any service or node answers at its own address; a gateway also
-reaches leaders and nodes.
+reaches the others.
 
 Examples:
   kafila operator log-level                       of the gateway at -address
   kafila operator log-level -service=eval-broker debug -for=10m
   kafila operator log-level -node-id=4d2ba53b info,client_node=debug
+  kafila operator log-level -process=10.0.0.7:4648 debug
   kafila operator log-level -service=eval-broker -reset
 
 Exit codes: 0 shown or set; 1 no such process, a level that is none, or no answer.";

@@ -8,7 +8,9 @@ use std::time::Duration;
 use proto::v1;
 use tokio::time::{Instant, sleep};
 
-use crate::args::operator::{GetConfig, Health, Leaders, LogLevel, Scheduler, SetConfig};
+use crate::args::operator::{
+    GetConfig, Health, Leaders, LogLevel, Processes, Scheduler, SetConfig,
+};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,6 +29,18 @@ pub(super) async fn leaders(context: &Context, args: &Leaders) -> Result<Exit, E
     };
     context.printer.out(&text)?;
     Ok(Exit::Success)
+}
+
+pub(super) async fn processes(context: &Context, args: &Processes) -> Result<Exit, Error> {
+    let processes = context.connection.processes().await?;
+    let text = if args.json {
+        let processes: Vec<json::operator::Process<'_>> =
+            processes.iter().map(Into::into).collect();
+        pretty(&processes)
+    } else {
+        render::operator::processes(&processes).render()
+    };
+    context.finish(&text)
 }
 
 /// Interval of checks with `-wait`: a start takes a second or so.

@@ -30,6 +30,16 @@ impl Connection {
         Ok(answer.leaders)
     }
 
+    /// Lists the running processes of all services.
+    pub(crate) async fn processes(&self) -> Result<Vec<v1::Process>, Error> {
+        let message = v1::ListProcessesRequest {
+            options: Some(self.options("")),
+        };
+        let call = self.api().operator().list_processes(message);
+        let answer: v1::ListProcessesResponse = self.call("querying processes", call).await?;
+        Ok(answer.processes)
+    }
+
     /// Returns whether the service or node at the address is ready.
     pub(crate) async fn is_ready(&self) -> Result<bool, Error> {
         self.call("checking health", self.api().is_ready()).await

@@ -1,4 +1,4 @@
-//! Leaders, scheduler configuration and garbage collection.
+//! Processes, leaders, scheduler configuration and garbage collection.
 
 use proto::v1;
 
@@ -27,6 +27,25 @@ pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
             leader.address.clone(),
             leader.replica.clone(),
             leader.term.to_string(),
+        ]);
+    }
+    table
+}
+
+pub(crate) fn processes(processes: &[v1::Process]) -> Table {
+    let mut table = Table::new(["Service", "Address", "Version", "Leader"]);
+    for process in processes {
+        let is_led = LED.contains(&process.service.as_str());
+        table.row([
+            process.service.clone(),
+            process.address.clone(),
+            process.version.clone(),
+            match (is_led, process.is_leader) {
+                (false, _) => "<none>",
+                (true, true) => "true",
+                (true, false) => "false",
+            }
+            .to_owned(),
         ]);
     }
     table

@@ -60,6 +60,8 @@ async fn a_log_is_followed_at_a_level_of_its_own() {
     ];
     assert_eq!(lines, expected);
     assert_eq!(note, "Dropped 3 lines: reading is too slow.");
+    let (lines, _) = first_lines("monitor -process=10.0.0.7:4648", &gateway).await;
+    assert!(lines[0].ends_with("of \"10.0.0.7:4648\""), "{lines:?}");
     let (lines, _) = first_lines("monitor -log-json", &gateway).await;
     let json: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
     assert_eq!(json["message"], "read at info of \"\"");
@@ -67,8 +69,14 @@ async fn a_log_is_followed_at_a_level_of_its_own() {
     let said = kafila("monitor").at(UNREACHABLE).await;
     said.ended(1)
         .complained(&["Error reading the log: cannot reach"]);
-    let said = kafila("monitor -service=a -node-id=4d").at(UNREACHABLE);
-    said.await.ended(1).complained(&["cannot be used with"]);
+    for two in [
+        "-service=a -node-id=4d",
+        "-service=a -process=b",
+        "-node-id=4d -process=b",
+    ] {
+        let said = kafila(&format!("monitor {two}")).at(UNREACHABLE);
+        said.await.ended(1).complained(&["cannot be used with"]);
+    }
 }
 
 #[tokio::test]
@@ -139,9 +147,34 @@ async fn each_process_of_a_cluster_serves_its_log_and_level() {
     let at = async |line: &str| kafila(line).at(&gateway).await;
     let nodes = at("node status -json").await.json();
     let node = nodes[0]["ID"].as_str().unwrap().to_owned();
+    let processes = test_kit::wait_for("all processes", TIMEOUT, async || {
+        let processes = at("operator processes -json").await.json();
+        let services: Vec<String> = processes
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["Service"].as_str().unwrap().to_owned())
+            .collect();
+        let all = [
+            "api-gateway",
+            "cluster-controller",
+            "deployment-watcher",
+            "eval-broker",
+            "plan-applier",
+            "scheduler-worker",
+        ];
+        (services == all).then_some(processes)
+    })
+    .await;
+    let worker = processes[5]["Address"].as_str().unwrap().to_owned();
     let job = File::new("once.hcl", JOB);
     // All services of `kafila dev` are one process with one log; each answers at its own address.
-    for target in ["", "-service=plan-applier", &format!("-node-id={node}")] {
+    for target in [
+        "",
+        "-service=plan-applier",
+        &format!("-node-id={node}"),
+        &format!("-process={worker}"),
+    ] {
         let said = at(&format!("operator log-level {target}")).await;
         said.ended(0).printed(&["Log Level  = info"]);
         let mut child =
@@ -164,7 +197,8 @@ async fn each_process_of_a_cluster_serves_its_log_and_level() {
         child.kill().await.unwrap();
     }
     let said = at("operator log-level -service=scheduler-worker").await;
-    said.ended(1).complained(&["no leader"]);
+    said.ended(1)
+        .complained(&["no leader", "kafila operator processes"]);
     let said = at("operator log-level -service=cluster-controller loud").await;
     said.ended(1).complained(&["\"loud\" names no level"]);
     let said = at("operator log-level -service=cluster-controller debug -for=1m").await;

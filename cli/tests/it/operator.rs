@@ -1,5 +1,7 @@
 //! `kafila operator …`, `kafila version` and `kafila completions`.
 
+use proto::v1;
+
 use crate::command::{UNREACHABLE, kafila};
 use crate::gateway::Gateway;
 use crate::state::FakeState;
@@ -232,4 +234,33 @@ async fn etcd_is_defragmented_member_after_member_with_the_leader_last() {
     gateway.state().etcd.refusal = "etcd is full".to_owned();
     let status = run("operator etcd status").await;
     assert!(status.ended(1).stdout.contains("etcd is full"));
+}
+
+#[tokio::test]
+async fn processes_are_listed_with_the_role_of_replicas() {
+    let mut state = FakeState::default();
+    let process = |service: &str, address: &str, is_leader| v1::Process {
+        service: service.to_owned(),
+        address: address.to_owned(),
+        version: "0.1.0".to_owned(),
+        is_leader,
+    };
+    state.processes = vec![
+        process("eval-broker", "http://10.0.0.7:4648", true),
+        process("eval-broker", "http://10.0.0.8:4648", false),
+        process("scheduler-worker", "http://10.0.0.9:4648", false),
+    ];
+    let gateway = Gateway::start(state).await;
+    let said = kafila("operator processes").at(&gateway.address).await;
+    let expected = "Service           Address               Version  Leader\n\
+                    eval-broker       http://10.0.0.7:4648  0.1.0    true\n\
+                    eval-broker       http://10.0.0.8:4648  0.1.0    false\n\
+                    scheduler-worker  http://10.0.0.9:4648  0.1.0    <none>\n";
+    assert_eq!(said.ended(0).stdout, expected);
+    let json = kafila("operator processes -json");
+    let json = json.at(&gateway.address).await.json();
+    assert_eq!(
+        (&json[0]["Leader"], &json[2]["Leader"]),
+        (&true.into(), &false.into())
+    );
 }

@@ -27,6 +27,7 @@ pub(crate) struct FakeState {
     pub(crate) scaling_policies: Vec<v1::ScalingPolicy>,
     pub(crate) registrations: Vec<v1::ServiceRegistration>,
     pub(crate) leaders: Vec<v1::Leader>,
+    pub(crate) processes: Vec<v1::Process>,
     pub(crate) log_level: v1::LogLevel,
     pub(crate) scheduler_config: v1::SchedulerConfiguration,
     /// Concurrent changes of the configuration, one before each write.

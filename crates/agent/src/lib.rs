@@ -143,7 +143,10 @@ fn expiry(expires_after: Option<&prost_types::Duration>) -> Result<Option<Durati
 
 /// Tells whether a request is about another process.
 pub fn has_target(target: Option<&v1::AgentTarget>) -> bool {
-    target.is_some_and(|target| !target.service.is_empty() || !target.node_id.is_empty())
+    target.is_some_and(|target| {
+        let texts = [&target.service, &target.node_id, &target.process];
+        texts.iter().any(|text| !text.is_empty())
+    })
 }
 
 fn check_own(target: Option<&v1::AgentTarget>) -> Result<(), Status> {

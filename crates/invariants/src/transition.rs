@@ -44,7 +44,8 @@ pub(crate) fn check_key(
         | Key::IntroductionToken(_)
         | Key::NodeIntroduction(_)
         | Key::Services(_)
-        | Key::NodeRevocation(_) => None,
+        | Key::NodeRevocation(_)
+        | Key::Process(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

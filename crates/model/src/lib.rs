@@ -9,7 +9,7 @@
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
 //! placed on one node; [`deployment`] is the rollout of one job version; [`volume`] is a registered
-//! directory of a node; [`etcd`] is the status of etcd's members. [`refusal`] sorts refused requests into the kinds that an API has codes for.
+//! directory of a node; [`etcd`] is the status of etcd's members, [`process`] a running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
@@ -37,6 +37,7 @@ pub mod node;
 mod node_drain;
 pub mod node_pool;
 pub mod plan;
+pub mod process;
 pub mod refusal;
 mod reschedule;
 pub mod resources;
@@ -76,6 +77,7 @@ pub use new_tasks::{changes_surroundings, needs_new_tasks, restarts_task};
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use node_pool::NodePool;
 pub use plan::{Plan, PlanResult};
+pub use process::{ProcessInfo, ProcessKey};
 pub use refusal::Refusal;
 pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,

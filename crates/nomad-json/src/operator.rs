@@ -1,4 +1,4 @@
-//! The scheduler configuration and the leaders, some of which only Kafila has.
+//! The scheduler configuration, the leaders and the processes, some of which only Kafila has.
 
 use proto::v1;
 use serde::Serialize;
@@ -19,6 +19,26 @@ impl<'a> From<&'a v1::Leader> for Leader<'a> {
             address: &leader.address,
             replica: &leader.replica,
             term: leader.term,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Process<'a> {
+    service: &'a str,
+    address: &'a str,
+    version: &'a str,
+    leader: bool,
+}
+
+impl<'a> From<&'a v1::Process> for Process<'a> {
+    fn from(process: &'a v1::Process) -> Self {
+        Self {
+            service: &process.service,
+            address: &process.address,
+            version: &process.version,
+            leader: process.is_leader,
         }
     }
 }

@@ -109,6 +109,7 @@ pub const METHODS: &[Method] = &[
     row("kafila.v1.Services/Delete", OPERATORS),
     row("kafila.v1.Events/Stream", READERS),
     row("kafila.v1.Operator/ListLeaders", READERS),
+    row("kafila.v1.Operator/ListProcesses", READERS),
     row("kafila.v1.Operator/GetVersion", READERS),
     row("kafila.v1.Operator/GetSchedulerConfiguration", READERS),
     row("kafila.v1.Operator/SetSchedulerConfiguration", OPERATORS),

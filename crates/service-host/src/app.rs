@@ -21,9 +21,9 @@ pub trait Service {
     /// The name that it is elected, configured and measured under.
     const NAME: &'static str;
 
-    /// Tables that its replica leaves out. Only gateways show service registrations, and only they
-    /// refuse revoked nodes.
-    const WITHOUT: &'static [Table] = &[Table::Services, Table::NodeRevocations];
+    /// Tables that its replica leaves out. Only gateways show service registrations and processes, and
+    /// only they refuse revoked nodes.
+    const WITHOUT: &'static [Table] = &[Table::Services, Table::NodeRevocations, Table::Processes];
 
     type Config: ServiceConfig;
 

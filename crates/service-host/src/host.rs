@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use model::LeaderInfo;
+use model::{LeaderInfo, ProcessInfo, ProcessKey};
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{EtcdConfig, Incoming, ListenConfig, Metrics, Transport};
 use state::Table;
 use store::{
     Client, ElectionMetrics, ElectionOptions, Leadership, Replica, ReplicaMetrics, ReplicaOptions,
-    run_elected,
+    keep_registered, run_elected,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -273,6 +273,10 @@ impl Host {
             replica: self.replica,
             metrics: self.metrics,
             metrics_http: self.base.metrics_http,
+            process: ProcessKey {
+                service: self.base.service.to_owned(),
+                address: self.base.address,
+            },
             ended: self.ended,
         };
         (servers, Box::pin(async { Ok(serving.await?) }))
@@ -287,11 +291,12 @@ struct Servers {
     replica: Replica,
     metrics: Metrics,
     metrics_http: net::Listener,
+    process: ProcessKey,
     ended: CancellationToken,
 }
 
 impl Servers {
-    /// Serves metrics and publishes readiness until `served`, which is the RPC server and the work of
+    /// Serves metrics, publishes readiness and keeps the process registered until `served`, which is the RPC server and the work of
     /// the service, ends.
     async fn run_until(self, served: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
         let _ended_on_return = self.ended.clone().drop_guard();
@@ -308,9 +313,19 @@ impl Servers {
         let refreshing =
             self.transport
                 .keep_fresh(self.etcd_tls, self.metrics.clone(), self.ended.clone());
+        let info = ProcessInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let (client, ended) = (self.client.clone(), self.ended.clone());
+        let registered = keep_registered(client, self.process, info, ended);
         let showing = readiness::show(self.client, self.replica, self.metrics, self.ended);
-        let (result, measured, (), ()) =
-            tokio::join!(served_then_ended, measuring, showing, refreshing);
+        let (result, measured, (), (), ()) = tokio::join!(
+            served_then_ended,
+            measuring,
+            showing,
+            refreshing,
+            registered
+        );
         result?;
         measured.map_err(Error::Metrics)
     }

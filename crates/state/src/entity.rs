@@ -11,7 +11,7 @@
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DispatchToken, Evaluation,
     Indexed, IntroductionToken, Job, JobTags, JobTally, LeaderInfo, Namespace, Node,
-    NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch, ScalingEvents,
+    NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch, ProcessInfo, ScalingEvents,
     SchedulerConfiguration, Volume, VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,7 @@ pub enum Entity {
     NodeIntroduction(Box<NodeIntroduction>),
     Services(Box<AllocServices>),
     NodeRevocation(Box<NodeRevocation>),
+    Process(ProcessInfo),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

@@ -1,7 +1,8 @@
 //! Names of stored objects, and the tables that the objects belong to.
 
 use model::{
-    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, VolumeClaimId, VolumeKey,
+    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, ProcessKey, VolumeClaimId,
+    VolumeKey,
 };
 
 /// Name of one stored object.
@@ -45,6 +46,8 @@ pub enum Key {
     Services(AllocId),
     /// The revocation of a node.
     NodeRevocation(NodeId),
+    /// A running process of a service.
+    Process(ProcessKey),
 }
 
 impl Key {
@@ -70,6 +73,7 @@ impl Key {
             Self::IntroductionToken(_) | Self::NodeIntroduction(_) => Table::Introductions,
             Self::Services(_) => Table::Services,
             Self::NodeRevocation(_) => Table::NodeRevocations,
+            Self::Process(_) => Table::Processes,
         }
     }
 }
@@ -97,8 +101,10 @@ pub enum Table {
     Services,
     /// Revoked nodes. Only gateways hold them.
     NodeRevocations,
+    /// Running processes of services. Only gateways hold them.
+    Processes,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 15;
+    pub(crate) const COUNT: usize = 16;
 }

@@ -7,7 +7,8 @@
 //! [`dedicated`] sum up the resources of a node's allocations, and [`priorities`] splits that by
 //! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
 //! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
-//! [`job_records`], `introductions`, `revocations`, `services`, `staged` and [`summary`] add queries to it; [`job_versions`]
+//! [`job_records`], `introductions`, `processes`, `revocations`, `services`,
+//! `staged` and [`summary`] add queries to it; [`job_versions`]
 //! prunes the versions of a job.
 //!
 //! Derived state is derived in this crate and nowhere else: job status and summary, a deployment's
@@ -27,6 +28,7 @@ mod map;
 pub mod node_table;
 pub mod ports;
 pub mod priorities;
+mod processes;
 mod revocations;
 mod scheduling;
 mod services;

@@ -13,7 +13,7 @@ use imbl::{OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DeploymentId, EvalId, Evaluation,
     Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, LeaderInfo,
-    Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation,
+    Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo, ProcessKey,
 };
 
 use crate::change::Change;
@@ -69,6 +69,7 @@ pub(crate) struct Tables {
     pub(crate) introductions: Introductions,
     pub(crate) services: OrdMap<AllocId, Arc<Indexed<AllocServices>>>,
     pub(crate) revocations: OrdMap<NodeId, Arc<Indexed<NodeRevocation>>>,
+    pub(crate) processes: OrdMap<ProcessKey, Indexed<ProcessInfo>>,
 }
 
 /// Introduction tokens, and the nodes that have used one.
@@ -207,6 +208,14 @@ impl Tables {
             (Key::NodeRevocation(id), Entity::NodeRevocation(value)) => {
                 self.revocations
                     .insert(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::Process(key), Entity::Process(value)) => {
+                let row = Indexed {
+                    create_index,
+                    modify_index,
+                    value,
+                };
+                self.processes.insert(key, row);
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -466,6 +475,7 @@ impl Tables {
             Key::NodeIntroduction(id) => drop(self.introductions.nodes.remove(id)),
             Key::Services(id) => drop(self.services.remove(id)),
             Key::NodeRevocation(id) => drop(self.revocations.remove(id)),
+            Key::Process(key) => drop(self.processes.remove(key)),
         }
     }
 

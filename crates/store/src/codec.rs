@@ -9,7 +9,7 @@ use model::{
 };
 use model::{
     DispatchToken, IntroductionToken, NodeIntroduction, NodeRevocation, PeriodicLaunch,
-    ScalingEvents,
+    ProcessInfo, ScalingEvents,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,6 +48,7 @@ pub enum Value<'a> {
     NodeIntroduction(&'a NodeIntroduction),
     Services(&'a AllocServices),
     NodeRevocation(&'a NodeRevocation),
+    Process(&'a ProcessInfo),
 }
 
 macro_rules! from_reference {
@@ -83,7 +84,8 @@ from_reference!(
     IntroductionToken(IntroductionToken),
     NodeIntroduction(NodeIntroduction),
     Services(AllocServices),
-    NodeRevocation(NodeRevocation)
+    NodeRevocation(NodeRevocation),
+    Process(ProcessInfo)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -113,6 +115,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::NodeIntroduction(introduction) => Self::NodeIntroduction(introduction),
             Entity::Services(services) => Self::Services(services),
             Entity::NodeRevocation(revocation) => Self::NodeRevocation(revocation),
+            Entity::Process(process) => Self::Process(process),
         }
     }
 }
@@ -153,7 +156,8 @@ impl Value<'_> {
             | (Key::PlanCommit(_), Self::PlanCommit(_))
             | (Key::NodeIntroduction(_), Self::NodeIntroduction(_))
             | (Key::Services(_), Self::Services(_))
-            | (Key::NodeRevocation(_), Self::NodeRevocation(_)) => true,
+            | (Key::NodeRevocation(_), Self::NodeRevocation(_))
+            | (Key::Process(_), Self::Process(_)) => true,
             _ => false,
         }
     }
@@ -188,6 +192,7 @@ impl Value<'_> {
             Self::NodeIntroduction(introduction) => to_json(introduction),
             Self::Services(services) => to_json(services),
             Self::NodeRevocation(revocation) => to_json(revocation),
+            Self::Process(process) => to_json(process),
         }
     }
 }
@@ -272,6 +277,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::NodeIntroduction(_) => Entity::NodeIntroduction(from_json(text)?),
         Key::Services(_) => Entity::Services(from_json(text)?),
         Key::NodeRevocation(_) => Entity::NodeRevocation(from_json(text)?),
+        Key::Process(_) => Entity::Process(from_json(text)?),
     })
 }
 

@@ -13,7 +13,7 @@ mod campaign;
 mod candidate;
 pub mod fence;
 pub mod leadership;
-mod lease;
+pub(crate) mod lease;
 mod metrics;
 pub mod run;
 

@@ -7,7 +7,7 @@
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
 //! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
 //! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`,
-//! `node-revocation/<node>`.
+//! `node-revocation/<node>`, `process/<service>/<address>`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::{JobKey, Namespace, NodePool, Volume, VolumeKey};
+use model::{JobKey, Namespace, NodePool, ProcessKey, Volume, VolumeKey};
 use state::Key;
 
 /// The default prefix of all keys.
@@ -100,6 +100,10 @@ impl Keyspace {
             Key::NodeIntroduction(id) => format!("{prefix}node-introduction/{id}"),
             Key::Services(id) => format!("{prefix}service/{id}"),
             Key::NodeRevocation(id) => format!("{prefix}node-revocation/{id}"),
+            Key::Process(process) => {
+                let (service, address) = (escape(&process.service), &process.address);
+                format!("{prefix}process/{service}/{address}")
+            }
             Key::ScalingEvents(job, group) => {
                 format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
             }
@@ -150,6 +154,7 @@ impl Keyspace {
             "node-introduction" => parse_id(name).map(Key::NodeIntroduction),
             "service" => parse_id(name).map(Key::Services),
             "node-revocation" => parse_id(name).map(Key::NodeRevocation),
+            "process" => parse_process(name),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -188,6 +193,15 @@ fn parse_token(name: &str) -> Option<Key> {
     let (token, parent) = rest.split_once('/')?;
     let parent = JobKey::new(&*unescape(namespace), parent);
     Some(Key::DispatchToken(parent, parse_part(token)?))
+}
+
+/// An address has slashes and comes last.
+fn parse_process(name: &str) -> Option<Key> {
+    let (service, address) = name.split_once('/')?;
+    Some(Key::Process(ProcessKey {
+        service: parse_part(service)?,
+        address: address.to_owned(),
+    }))
 }
 
 fn parse_piece(name: &str) -> Option<Key> {
@@ -279,6 +293,8 @@ mod tests {
             any::<u128>().prop_map(|bits| Key::NodeIntroduction(NodeId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::Services(AllocId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::NodeRevocation(NodeId::from_random(bits))),
+            ("\\PC{0,12}", "\\PC{0,20}")
+                .prop_map(|(service, address)| Key::Process(ProcessKey { service, address })),
         ]
     }
 

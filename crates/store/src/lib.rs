@@ -9,7 +9,7 @@
 //! [`resolve`] determines the outcome of commits without an answer, and [`outcome`] says what an outcome
 //! means for its writer; [`replica`] lists and watches
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
-//! that its writes carry; [`history`] replays committed changes, [`change_stream`] follows them;
+//! that its writes carry; `registration` lists a process while it runs; [`history`] replays committed changes, [`change_stream`] follows them;
 //! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
 //! quota; [`backup`] streams a snapshot of the database.
 //!
@@ -32,6 +32,7 @@ mod member;
 mod members;
 pub mod outcome;
 mod quota;
+mod registration;
 pub mod replica;
 pub mod resolve;
 mod retry;
@@ -52,6 +53,7 @@ pub use keys::Keyspace;
 pub use login::User;
 pub use maintenance::Compacted;
 pub use outcome::CommitOutcome;
+pub use registration::keep_registered;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
 pub use txn::{Limits, SizeClass, Txn, TxnError};

@@ -300,17 +300,23 @@ impl Txn {
         Ok(self)
     }
 
-    /// Stores a new object that is deleted with `lease`.
-    pub(crate) fn create_leased<'a>(
+    /// Stores an object that is deleted with `lease`: a new one if `mod_revision` is 0, and otherwise in
+    /// the place of the one that was changed then.
+    pub(crate) fn put_leased<'a>(
         &mut self,
         key: &Key,
         value: impl Into<Value<'a>>,
         lease: i64,
+        mod_revision: u64,
     ) -> Result<&mut Self, TxnError> {
         let value = encode(key, value.into())?;
+        let expected = match mod_revision {
+            0 => Expected::Absent,
+            _ => Expected::ModRevision(mod_revision),
+        };
         self.push(
             key,
-            Expected::Absent,
+            expected,
             Some(Operation {
                 value: Some(value),
                 lease,

@@ -4,7 +4,7 @@ its port for gRPC, and the components that it calls (the call graph, from which 
 are made).
 */}}
 {{- define "kafila.components" -}}
-api-gateway: {key: apiGateway, role: gateway, kind: Deployment, port: 4646, calls: [eval-broker, plan-applier, deployment-watcher, cluster-controller, client-node]}
+api-gateway: {key: apiGateway, role: gateway, kind: Deployment, port: 4646, calls: [api-gateway, eval-broker, scheduler-worker, plan-applier, deployment-watcher, cluster-controller, client-node]}
 eval-broker: {key: evalBroker, role: broker, kind: Deployment, port: 4648, calls: []}
 scheduler-worker: {key: schedulerWorker, role: worker, kind: Deployment, port: 4648, calls: [eval-broker, plan-applier]}
 plan-applier: {key: planApplier, role: applier, kind: Deployment, port: 4648, calls: []}

@@ -19,9 +19,9 @@ SERVED_BY = {
 MOUNTED_IN = {"node-gateway": "api-gateway"}
 # The component that serves every service of kafila.v1, also through the crate kafila-client.
 PUBLIC = "api-gateway"
-# Every process serves this service of kafila.v1 about itself; gateways call leaders and nodes.
+# Every process serves this service of kafila.v1 about itself; gateways call all of them.
 AGENT = "Agent"
-AGENTS = {"eval-broker", "plan-applier", "deployment-watcher", "cluster-controller", "client-node"}
+AGENTS = {"api-gateway", "scheduler-worker", "eval-broker", "plan-applier", "deployment-watcher", "cluster-controller", "client-node"}
 SERVICE = re.compile(r"^service (\w+)", re.MULTILINE)
 # The module of a generated client, as in `proto::v1::jobs_client::JobsClient`: `jobs`. Not a method, as
 # in `client.jobs_client()`.

@@ -376,13 +376,14 @@ impl Inner {
         }
     }
 
-    /// Only the leader of an elected service writes, as of the revision before.
+    /// Only the leader of an elected service writes, as of the revision before. Every replica campaigns
+    /// and registers its process.
     fn check_writer(&mut self, writer: IpAddr, role: &'static str, changes: &[Change]) {
-        let is_election = |change: &Change| {
+        let is_of_replica = |change: &Change| {
             let (Change::Put { key, .. } | Change::Delete { key }) = change;
-            matches!(key, Key::Election(_))
+            matches!(key, Key::Election(_) | Key::Process(_))
         };
-        if changes.iter().all(is_election) {
+        if changes.iter().all(is_of_replica) {
             return;
         }
         let snapshot = self.history.snapshot();

@@ -165,6 +165,7 @@ fn gateway(
         quota_bytes: config.etcd.quota_bytes,
     };
     let gateway = Arc::new(Gateway {
+        address: host.address().to_owned(),
         agent: agent::Own::new(drain.clone()),
         space: Arc::new(Space::new(limits)),
         config,

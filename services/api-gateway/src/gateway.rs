@@ -18,6 +18,8 @@ use crate::space::Space;
 #[derive(Debug)]
 pub struct Gateway {
     pub config: Config,
+    /// The address that other processes reach it at.
+    pub address: String,
     /// The log of this process.
     pub agent: agent::Own,
     pub core: Arc<Core>,

@@ -21,7 +21,8 @@ impl Agent for Fake {
             message,
             ..LogLine::default()
         };
-        let service = request.target.unwrap_or_default().service;
+        let target = request.target.unwrap_or_default();
+        let service = [target.service, target.process].concat();
         let lines = LogLines {
             lines: vec![
                 line("INFO", format!("read at {} of {service:?}", request.filter)),

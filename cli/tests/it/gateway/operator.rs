@@ -35,6 +35,20 @@ impl Operator for Fake {
         ))
     }
 
+    async fn list_processes(
+        &self,
+        request: Request<ListProcessesRequest>,
+    ) -> Answer<ListProcessesResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListProcesses", &request, options.as_ref())
+            .await?;
+        let processes = self.state().processes.clone();
+        Ok(Response::new(ListProcessesResponse {
+            meta: Some(meta(100)),
+            processes,
+        }))
+    }
+
     async fn list_leaders(
         &self,
         request: Request<ListLeadersRequest>,

@@ -361,6 +361,7 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::IntroductionToken(_)
         | Key::NodeIntroduction(_)
         | Key::Services(_)
-        | Key::NodeRevocation(_) => None,
+        | Key::NodeRevocation(_)
+        | Key::Process(_) => None,
     }
 }

@@ -309,6 +309,15 @@ fn objects() -> Vec<(Key, Entity)> {
                 reason: "stolen".to_owned(),
             })),
         ),
+        (
+            Key::Process(model::ProcessKey {
+                service: "eval-broker".to_owned(),
+                address: "https://10.0.0.7:4648".to_owned(),
+            }),
+            Entity::Process(model::ProcessInfo {
+                version: "0.1.0".to_owned(),
+            }),
+        ),
     ]
 }
 

@@ -124,7 +124,7 @@ impl Election {
     async fn claim(&self, lease: Lease) -> Result<Attempt, Error> {
         let key = self.key();
         let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
-        txn.create_leased(&key, &self.options.info, lease.id)
+        txn.put_leased(&key, &self.options.info, lease.id, 0)
             .expect("one small key fits in an empty transaction");
         let answer = self
             .client

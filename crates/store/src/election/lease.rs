@@ -1,4 +1,4 @@
-//! The lease of a leader: renewals, and the deadline that each renewal moves.
+//! A lease of etcd, and that of a leader: renewals, and the deadline that each renewal moves.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const RENEWALS: u32 = 6;
 const DOING: &str = "keep a lease";
 
 /// A stream that renews a lease.
-pub(super) struct Renewals {
+pub(crate) struct Renewals {
     keeper: LeaseKeeper,
     answers: LeaseKeepAliveStream,
     /// Deadline of the lease, by the renewal that opened the stream.
@@ -32,14 +32,14 @@ pub(super) struct Renewals {
 
 /// A lease of etcd with its time to live.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lease {
-    pub(super) id: i64,
-    pub(super) ttl: Duration,
+pub(crate) struct Lease {
+    pub(crate) id: i64,
+    pub(crate) ttl: Duration,
 }
 
 impl Lease {
     /// Asks for a lease.
-    pub(super) async fn grant(client: &Client, ttl: Duration) -> Result<Self, Error> {
+    pub(crate) async fn grant(client: &Client, ttl: Duration) -> Result<Self, Error> {
         let seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
         let response = client
             .call("grant a lease", || {
@@ -56,7 +56,7 @@ impl Lease {
     }
 
     /// Revokes the lease; every key bound to it is deleted.
-    pub(super) async fn revoke(self, client: &Client) -> Result<(), Error> {
+    pub(crate) async fn revoke(self, client: &Client) -> Result<(), Error> {
         let revoked = client.call("revoke a lease", || {
             let mut lease = client.lease.clone();
             async move { lease.revoke(self.id).await }
@@ -71,7 +71,7 @@ impl Lease {
     }
 
     /// Opens a stream of renewals, which renews the lease once; `None` when the lease has expired.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         self,
         client: &Client,
         give_up: Instant,

@@ -1,4 +1,5 @@
-//! `kafila.v1.Agent`: the log of this gateway, of the leader of a service, or of a node.
+//! `kafila.v1.Agent`: the log of this gateway, of the leader of a service, of any other process, or of a
+//! node.
 
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use ::agent::{Lines, has_target};
 use futures::StreamExt as _;
 use gateway_core::Error;
 use identity::Role;
+use model::ProcessKey;
 use proto::status::invalid_field;
 use proto::v1;
 use proto::v1::agent_client::AgentClient;
@@ -122,17 +124,77 @@ impl Api {
         let Some(target) = target.filter(|target| has_target(Some(target))) else {
             return Ok(None);
         };
-        if !target.service.is_empty() && !target.node_id.is_empty() {
-            let message = "want a service or a node, not both";
-            return Err(invalid_field("target.node_id", message));
+        match (
+            target.service.as_str(),
+            target.node_id.as_str(),
+            target.process.as_str(),
+        ) {
+            (SERVICE, "", "") => Ok(None),
+            (service, "", "") => self.leader(service).map(Some),
+            ("", id, "") => self.node(id).await.map(Some),
+            ("", "", address) => self.process(address).await,
+            (_, _, "") => {
+                let message = "want a service or a node, not both";
+                Err(invalid_field("target.node_id", message))
+            }
+            _ => {
+                let message = "want a process alone, without a service and a node";
+                Err(invalid_field("target.process", message))
+            }
         }
-        if target.service == SERVICE {
+    }
+
+    /// Finds a registered process; `None`: it is this one.
+    async fn process(&self, address: &str) -> Result<Option<Peer>, Status> {
+        let found = self.found(|snapshot| {
+            let is_meant = |key: &ProcessKey| {
+                let host = key.address.split_once("://").map(|(_, host)| host);
+                key.address == address || host == Some(address)
+            };
+            let mut keys = snapshot.processes().map(|(key, _)| key);
+            let found = keys.find(|key| is_meant(key)).cloned();
+            found.ok_or_else(|| {
+                let message = format!(
+                    "no process {address:?} is running: 'kafila operator processes' shows them"
+                );
+                Error::new(Code::NotFound, message)
+            })
+        });
+        let ProcessKey { service, address } = found.await?;
+        if address == self.gateway.address {
             return Ok(None);
         }
-        if target.node_id.is_empty() {
-            return self.leader(&target.service).map(Some);
+        let role = role_of(&service).ok_or_else(|| {
+            Status::failed_precondition(format!("{service:?} is no service of this version"))
+        })?;
+        let client = self.dial(&service, &address, role)?;
+        let name = format!("the {service} at {address}");
+        Ok(Some(Peer { name, client }))
+    }
+
+    fn dial(
+        &self,
+        service: &str,
+        address: &str,
+        role: Role,
+    ) -> Result<AgentClient<TracedChannel>, Status> {
+        let transport = &self.gateway.node.config.transport;
+        let channel = transport
+            .connect_lazy(address, role)
+            .map_err(|error| Status::internal(format!("{service}: {error}")))?;
+        Ok(AgentClient::new(channel))
+    }
+
+    /// Looks something up. What seems missing is looked up again in a fresh snapshot, if the store
+    /// answers.
+    async fn found<T>(&self, look: impl Fn(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
+        match look(&self.gateway.core.snapshot(true).await?) {
+            Ok(found) => Ok(found),
+            Err(error) => match self.gateway.core.fresh().await {
+                Ok(fresh) => look(&fresh),
+                Err(_) => Err(error),
+            },
         }
-        Ok(Some(self.node(&target.node_id).await?))
     }
 
     fn leader(&self, service: &str) -> Result<Peer, Status> {
@@ -141,7 +203,8 @@ impl Api {
             Some(Role::Node) => return invalid("a node is chosen by its id: set target.node_id"),
             Some(Role::Worker) => {
                 return invalid(
-                    "scheduler-workers have no leader: ask one at its own address (-address)",
+                    "scheduler-workers have no leader: choose one of 'kafila operator processes' by \
+                     its address (-process)",
                 );
             }
             Some(role) => role,
@@ -153,37 +216,24 @@ impl Api {
             }
         };
         let Some(leader) = self.gateway.core.replica.leader(service) else {
-            let message = format!("no {service} leads: ask one at its own address (-address)");
+            let message = format!(
+                "no {service} leads: choose one of 'kafila operator processes' by its address (-process)"
+            );
             return Err(Error::new(Code::Unavailable, message).into());
         };
-        let channel = self
-            .gateway
-            .node
-            .config
-            .transport
-            .connect_lazy(&leader.address, role)
-            .map_err(|error| Status::internal(format!("{service}: {error}")))?;
         Ok(Peer {
             name: format!("the {service} at {}", leader.address),
-            client: AgentClient::new(channel),
+            client: self.dial(service, &leader.address, role)?,
         })
     }
 
     async fn node(&self, id: &str) -> Result<Peer, Status> {
-        let look = |snapshot: &Snapshot| {
+        let found = self.found(|snapshot| {
             let id = nodes::find(snapshot, id)?;
             let node = snapshot.node(id).expect("found in this snapshot");
-            Ok::<_, Error>((id, node.value.name.clone(), node.value.address.clone()))
-        };
-        // A node that seems missing is looked up again in a fresh snapshot, if the store answers.
-        let found = match look(&self.gateway.core.snapshot(true).await?) {
-            Ok(found) => Ok(found),
-            Err(error) => match self.gateway.core.fresh().await {
-                Ok(fresh) => look(&fresh),
-                Err(_) => Err(error),
-            },
-        };
-        let (id, name, address) = found?;
+            Ok((id, node.value.name.clone(), node.value.address.clone()))
+        });
+        let (id, name, address) = found.await?;
         let transport = &self.gateway.node.config.transport;
         let channel = transport
             .connect_lazy_to(&address, Role::Node, &id.to_string())

@@ -46,6 +46,27 @@ impl Operator for Api {
         Ok(Response::new(v1::ListLeadersResponse { meta, leaders }))
     }
 
+    async fn list_processes(
+        &self,
+        request: Request<v1::ListProcessesRequest>,
+    ) -> Result<Response<v1::ListProcessesResponse>, Status> {
+        let (request, timeout) = open(request);
+        let read = Read::new(request.options, timeout);
+        let tables = [Table::Processes, Table::Elections];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let processes = snapshot.processes().map(|(key, process)| v1::Process {
+                service: key.service.clone(),
+                address: key.address.clone(),
+                version: process.value.version.clone(),
+                is_leader: snapshot.leads(key),
+            });
+            Ok((processes.collect(), String::new()))
+        };
+        let (processes, meta) = self.query(&read, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListProcessesResponse { meta, processes }))
+    }
+
     async fn collect_garbage(
         &self,
         request: Request<v1::CollectGarbageRequest>,

@@ -13,7 +13,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 15] = [
+const ALL: [Table; 16] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -29,6 +29,7 @@ const ALL: [Table; 15] = [
     Table::Introductions,
     Table::Services,
     Table::NodeRevocations,
+    Table::Processes,
 ];
 
 impl Default for TableChanges {

@@ -87,6 +87,13 @@ fn node_id(id: &str) -> Option<v1::AgentTarget> {
     })
 }
 
+fn process(address: &str) -> Option<v1::AgentTarget> {
+    Some(v1::AgentTarget {
+        process: address.to_owned(),
+        ..v1::AgentTarget::default()
+    })
+}
+
 fn set(target: Option<v1::AgentTarget>, filter: &str) -> Request<v1::SetLogLevelRequest> {
     ask(v1::SetLogLevelRequest {
         target,
@@ -177,6 +184,11 @@ async fn an_unknown_process_is_refused_with_the_way_to_it() {
     let both = Some(v1::AgentTarget {
         service: "plan-applier".to_owned(),
         node_id: "4d".to_owned(),
+        ..v1::AgentTarget::default()
+    });
+    let all = both.clone().map(|both| v1::AgentTarget {
+        process: "10.0.0.7:4648".to_owned(),
+        ..both
     });
     for (target, code, part) in [
         (
@@ -187,7 +199,7 @@ async fn an_unknown_process_is_refused_with_the_way_to_it() {
         (
             service("scheduler-worker"),
             Code::InvalidArgument,
-            "-address",
+            "-process",
         ),
         (
             service("client-node"),
@@ -196,6 +208,12 @@ async fn an_unknown_process_is_refused_with_the_way_to_it() {
         ),
         (service("broker"), Code::InvalidArgument, "eval-broker"),
         (both, Code::InvalidArgument, "not both"),
+        (all, Code::InvalidArgument, "target.process"),
+        (
+            process("10.0.0.7:4648"),
+            Code::NotFound,
+            "operator processes",
+        ),
         (node_id("4d2ba53b"), Code::NotFound, "4d2ba53b"),
         // Not the log of this test program.
         (service("api-gateway"), Code::FailedPrecondition, "no log"),
@@ -208,5 +226,67 @@ async fn an_unknown_process_is_refused_with_the_way_to_it() {
             .unwrap_err();
         assert_eq!(status.code(), code, "{target:?}: {status}");
         assert!(status.message().contains(part), "{target:?}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_registered_process_is_listed_and_reached_by_its_address() {
+    let suite = Suite::start(2).await;
+    let worker = Process::default();
+    let address = worker.start().await;
+    let register = async |service: &str, address: &str| {
+        let key = state::Key::Process(model::ProcessKey {
+            service: service.to_owned(),
+            address: address.to_owned(),
+        });
+        let version = "9.9.9".to_owned();
+        let info = state::Entity::Process(model::ProcessInfo { version });
+        suite.put(&key, &info).await;
+    };
+    register("scheduler-worker", &address).await;
+    register("plan-applier", "http://10.0.0.1:4648").await;
+    register("plan-applier", "http://10.0.0.2:4648").await;
+    suite.elect("plan-applier", "http://10.0.0.2:4648").await;
+
+    // With the gateways, which register themselves.
+    let listed = wait_for("all processes", WAIT_LIMIT, async || {
+        let asked = ask(v1::ListProcessesRequest::default());
+        let answer = suite.operator(0).list_processes(asked).await.unwrap();
+        let listed = answer.into_inner().processes;
+        (listed.len() == 5).then_some(listed)
+    })
+    .await;
+    let rows: Vec<(&str, &str, bool)> = listed
+        .iter()
+        .map(|it| (&*it.service, &*it.address, it.is_leader))
+        .collect();
+    let gateways: Vec<&str> = rows[..2].iter().map(|row| row.1).collect();
+    for number in 0..2 {
+        assert!(gateways.contains(&suite.address(number)), "{rows:?}");
+    }
+    let expected = [
+        ("plan-applier", "http://10.0.0.1:4648", false),
+        ("plan-applier", "http://10.0.0.2:4648", true),
+        ("scheduler-worker", &*address, false),
+    ];
+    assert_eq!(rows[2..], expected);
+    assert_eq!(listed[4].version, "9.9.9");
+
+    let host = address.strip_prefix("http://").unwrap();
+    let mut agent = suite.agent(0);
+    for target in [&*address, host] {
+        agent
+            .set_log_level(set(process(target), "debug"))
+            .await
+            .unwrap();
+    }
+    assert_eq!(worker.requests.lock().unwrap().len(), 2);
+    // This gateway and the other one: the test program has no log, so both refuse.
+    for number in 0..2 {
+        let asked = set(process(suite.address(number)), "debug");
+        let refused = agent.set_log_level(asked).await.unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+        let is_other = refused.message().contains("the api-gateway at");
+        assert_eq!(is_other, number == 1, "{refused}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_gateway::{App, Config};
-use model::{Allocation, Deployment, Job, LeaderInfo, Node};
+use model::{Allocation, Deployment, Job, LeaderInfo, Node, ProcessKey};
 use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use proto::v1;
 use proto::v1::agent_client::AgentClient;
@@ -22,9 +22,9 @@ use service_kit::{CancellationToken, TracedChannel, connect_lazy};
 use state::{Entity, Key};
 use store::{Client, ClientOptions, Commit, Stored};
 use store_test_kit::TestStore;
-use test_kit::builders;
 use test_kit::etcd::Etcd;
 use test_kit::proxy::Proxy;
+use test_kit::{builders, wait_for};
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine, short enough to notice.
@@ -116,6 +116,15 @@ impl Suite {
         let (address, metrics) = (app.address().to_owned(), app.metrics_address().unwrap());
         let drain = CancellationToken::new();
         let running = tokio::spawn(app.run(drain.clone()));
+        // Its last write of its own: tests count revisions.
+        let registration = Key::Process(ProcessKey {
+            service: api_gateway::SERVICE.to_owned(),
+            address: address.clone(),
+        });
+        wait_for("the registration of the gateway", WAIT_LIMIT, async || {
+            self.store.get(&registration).await.unwrap().map(drop)
+        })
+        .await;
         self.gateways.push(Gateway {
             address,
             metrics,

@@ -84,7 +84,7 @@ async fn recent_lines(connection: &Connection, service: &str) -> Result<String, 
         .monitor(v1::MonitorRequest {
             target: Some(v1::AgentTarget {
                 service: service.to_owned(),
-                node_id: String::new(),
+                ..v1::AgentTarget::default()
             }),
             recent: u32::MAX,
             recent_only: true,

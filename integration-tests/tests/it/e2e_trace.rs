@@ -80,7 +80,7 @@ async fn play(suite: &Suite, collector: &Collector) -> Result<()> {
 fn check_trace(spans: &[SeenSpan]) -> Result<()> {
     let root = spans
         .iter()
-        .find(|span| span.service.contains("\"kafila\"") && span.parent_span_id.is_empty())
+        .find(|span| span.service == "kafila" && span.parent_span_id.is_empty())
         .context("no root span of the command yet")?;
     let of_trace: Vec<_> = spans
         .iter()
@@ -96,17 +96,16 @@ fn check_trace(spans: &[SeenSpan]) -> Result<()> {
         .filter(|span| hangs_below(&by_id, span, root))
         .collect();
     for service in ON_THE_WAY {
-        let wanted = format!("\"{service}\"");
         ensure!(
-            connected.iter().any(|span| span.service.contains(&wanted)),
+            connected.iter().any(|span| span.service == service),
             "no span of {service} below the command's: {:?}",
             names(&of_trace)
         );
     }
     ensure!(
-        connected.iter().any(
-            |span| span.name.contains("start task") && span.service.contains("\"client-node\"")
-        ),
+        connected
+            .iter()
+            .any(|span| span.name.contains("start task") && span.service == "client-node"),
         "the task's start is not below the command: {:?}",
         names(&of_trace)
     );

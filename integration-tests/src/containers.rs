@@ -3,17 +3,22 @@
 //! In reading order: [`command`] runs docker and the scripts, [`stack`] is one run of
 //! docker-compose.yml with its [`secrets`], [`user`] works meanwhile, [`placement`] shows that the
 //! suite works, [`trial`] lists the steps.
-//! [`certificates`] lets some expire, [`host_agent`] replaces a node agent, [`full_etcd`] fills etcd,
-//! [`dashboards`] checks that dashboards name existing metrics. The binary `container-tests` is the
-//! entry point.
+//! [`monitoring`] checks the profile of that name, with a client of [`prometheus`], the [`expressions`]
+//! of dashboards and alerts, and a [`stand_in`] that reads the [`collector_config`].
+//! [`certificates`] lets some expire, [`host_agent`] replaces a node agent, [`full_etcd`] fills etcd.
+//! The binary `container-tests` is the entry point.
 
 pub mod certificates;
+pub mod collector_config;
 pub mod command;
-pub mod dashboards;
+pub mod expressions;
 pub mod full_etcd;
 pub mod host_agent;
+pub mod monitoring;
 pub mod placement;
+pub mod prometheus;
 pub mod secrets;
 pub mod stack;
+pub mod stand_in;
 pub mod trial;
 pub mod user;

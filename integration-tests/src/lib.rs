@@ -3,9 +3,9 @@
 //!
 //! In reading order: [`binary`] runs commands, [`process`] manages processes, [`suite`] starts the
 //! services, [`api`] calls them, [`load`] is a simulated user that checks acknowledged changes,
-//! [`collector`] receives traces, [`history`] checks every revision afterwards; [`faults`] injects
+//! [`collector`] receives traces and logs, [`history`] checks every revision afterwards; [`faults`] injects
 //! faults into a larger suite on separate hosts; [`containers`] tests the images and
-//! docker-compose.yml. The tests are in `tests/it`.
+//! docker-compose.yml; [`yaml`] reads its files. The tests are in `tests/it`.
 
 pub mod api;
 pub mod binary;
@@ -16,3 +16,4 @@ pub mod history;
 pub mod load;
 pub mod process;
 pub mod suite;
+pub mod yaml;

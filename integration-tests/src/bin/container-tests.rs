@@ -5,13 +5,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use integration_tests::containers::command::missing_requirement;
+use integration_tests::containers::stand_in;
 use integration_tests::containers::trial::{self, Options};
 
 /// Starts the stack of docker-compose.yml, runs jobs, scales, kills, cuts off and upgrades services,
 /// and removes everything.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
     /// Fewer examples, and one kill of each service.
     #[arg(long)]
@@ -22,11 +24,26 @@ struct Arguments {
     /// Decides the workload; random by default.
     #[arg(long)]
     seed: Option<u64>,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// What this program is within the stack.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Stands in for the OpenTelemetry collector.
+    Collector {
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let Some(Part::Collector { config }) = arguments.part {
+        return stand_in::serve(&config).await;
+    }
     if let Some(missing) = missing_requirement().await {
         if trial::is_required() {
             bail!("{missing}");

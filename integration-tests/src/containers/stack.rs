@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::command::{compose, docker, run};
+use super::command::{compose, docker, repository, run};
 use super::secrets::Secrets;
 use crate::api::{Api, eventually};
 use crate::binary::{self, CommandOutput};
@@ -25,6 +25,25 @@ pub const REPLICATED: [(&str, usize); 6] = [
 
 /// The nodes of docker-compose.yml.
 pub const NODES: [&str; 2] = ["client-node-1", "client-node-2"];
+
+/// An image that Debian has no package for.
+struct StandIn {
+    /// The variable of docker-compose.yml that names the image.
+    variable: &'static str,
+    /// The stage of stand-ins.Dockerfile.
+    target: &'static str,
+}
+
+const STAND_INS: [StandIn; 2] = [
+    StandIn {
+        variable: "OTEL_COLLECTOR_IMAGE",
+        target: "collector",
+    },
+    StandIn {
+        variable: "GRAFANA_IMAGE",
+        target: "grafana",
+    },
+];
 
 /// The quota of the stack's members: some hundred times of what a run stores.
 pub const QUOTA_BYTES: usize = 96 << 20;
@@ -73,8 +92,25 @@ impl Stack {
         stack.set("KAFILA_PORTS", &format!("{}-{}", ports[0], ports[1]));
         let secrets = stack.secrets.path().display().to_string();
         stack.set("KAFILA_SECRETS", &secrets);
+        stack.monitor();
         stack.use_tag("first");
         Ok(stack)
+    }
+
+    /// Starts the profile `monitoring` with the rest.
+    fn monitor(&mut self) {
+        let project = self.project.clone();
+        self.set("COMPOSE_PROFILES", "monitoring");
+        self.set("PROMETHEUS_IMAGE", &format!("{project}-prometheus:test"));
+        for stand_in in STAND_INS {
+            let image = format!("{project}-{}:test", stand_in.target);
+            self.set(stand_in.variable, &image);
+        }
+        // Docker chooses the ports.
+        self.set("PROMETHEUS_PORT", "");
+        self.set("GRAFANA_PORT", "");
+        self.set("KAFILA_OTLP_ENDPOINT", "http://otel-collector:4317");
+        self.set("KAFILA_OTLP_LOGS", "true");
     }
 
     fn set(&mut self, name: &str, value: &str) {
@@ -95,8 +131,51 @@ impl Stack {
         let binary = binary.to_str().context("the binary's path is no text")?;
         let mut environment = self.environment.clone();
         environment.push(("REVISION".to_owned(), revision.to_owned()));
-        let arguments = ["--local-base", "--etcd", "--binary", binary];
+        let arguments = ["--local-base", "--etcd", "--prometheus", "--binary", binary];
         run("scripts/build-images", &arguments, &environment).await
+    }
+
+    /// Builds the stand-ins from this program.
+    ///
+    /// # Errors
+    /// Those of the commands.
+    pub async fn build_stand_ins(&self) -> Result<()> {
+        let context = tempfile::tempdir()?;
+        let folder = context.path().to_str().context("a path is no text")?;
+        let program = std::env::current_exe()?;
+        let program = program.to_str().context("the program's path is no text")?;
+        let stripped = format!("{folder}/container-tests");
+        run("objcopy", &["--strip-all", program, &stripped], &[]).await?;
+        let file = format!("{folder}/Dockerfile");
+        std::fs::copy(
+            repository().join("integration-tests/stand-ins.Dockerfile"),
+            &file,
+        )?;
+        for stand_in in STAND_INS {
+            let image = self.variable(stand_in.variable);
+            let arguments = [
+                "build",
+                "-q",
+                "--build-arg=RUN_IMAGE=kafila-base:bookworm",
+                "--target",
+                stand_in.target,
+                "-t",
+                &image,
+                folder,
+            ];
+            docker(&arguments).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the image with Prometheus and its tools.
+    pub fn prometheus_image(&self) -> String {
+        self.variable("PROMETHEUS_IMAGE")
+    }
+
+    fn variable(&self, name: &str) -> String {
+        let found = self.environment.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
     pub fn secrets(&self) -> &Secrets {

@@ -1,4 +1,4 @@
-//! The steps of the test, in order: start, examples, scaling, kills, a cut network, certificates, the
+//! The steps of the test, in order: start, examples, monitoring, scaling, kills, a cut network, certificates, the
 //! upgrade of an agent, a full etcd, a rolling upgrade.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::certificates::expire_and_replace;
 use super::command::repository;
-use super::dashboards;
+use super::monitoring;
 use super::placement::{SETTLE_TIMEOUT, place};
 use super::stack::{NODES, REPLICATED, Stack};
 use super::user::Workload;
@@ -74,6 +74,7 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     let steps = Steps(Instant::now());
     steps.step("building images");
     println!("{}", stack.build_images(&options.binary, "first").await?);
+    stack.build_stand_ins().await?;
     stack.use_tag("second");
     stack.build_images(&options.binary, "second").await?;
     stack.use_tag("first");
@@ -89,9 +90,10 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
         started.elapsed().as_secs_f64()
     ));
     run_examples(stack, options.is_short).await?;
-    let used = dashboards::check(stack, &repository().join("docker/stack")).await?;
+    steps.step("examples ran");
+    let expressions = monitoring::check(stack).await?;
     steps.step(&format!(
-        "examples ran; all {used} metrics of dashboards exist"
+        "all {expressions} expressions of dashboards and alerts return series; traces and logs arrive"
     ));
 
     let workload = Workload::start(stack.api()?, "load", options.seed);

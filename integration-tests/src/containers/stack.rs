@@ -386,14 +386,17 @@ impl Stack {
         let arguments = ["down", "--volumes", "--remove-orphans", "--timeout", "3"];
         let down = self.compose(&arguments).await;
         let pattern = format!("{}-*", self.project);
-        let images = docker(&["images", "-q", &pattern]).await?;
+        // By name: the id may have other names, of images that were built from the same files.
+        let format = "--format={{.Repository}}:{{.Tag}}";
+        let images = docker(&["images", format, &pattern]).await?;
         let images: Vec<&str> = images.lines().collect();
-        if !images.is_empty() {
-            let removed = docker(&[&["rmi", "--force"], images.as_slice()].concat()).await;
-            // Two tags of one image are listed twice, and the second removal fails.
-            drop(removed);
-        }
+        let removed = if images.is_empty() {
+            Ok(String::new())
+        } else {
+            docker(&[&["rmi"], images.as_slice()].concat()).await
+        };
         down?;
+        removed?;
         let label = format!("label=com.docker.compose.project={}", self.project);
         for kind in [
             &["ps", "-aq", "-f"] as &[&str],

@@ -19,12 +19,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("etcd-snapshot", &[]),
     ("s3", &[]),
     ("jobdiff", &["model", "spec"]),
+    ("duration", &[]),
     ("suggest", &[]),
-    ("hcl", &["model", "suggest"]),
+    ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
     (
         "jobspec",
-        &["model", "cron", "hcl", "spec", "suggest", "template"],
+        &[
+            "model", "cron", "duration", "hcl", "spec", "suggest", "template",
+        ],
     ),
     ("placement", &["model", "state"]),
     ("scheduler", &["model", "state", "placement"]),
@@ -81,7 +84,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("store", &["model", "net", "blocking", "state", "tls"]),
     ("embedded-etcd", &["net", "blocking"]),
-    ("task-drivers", &["model", "blocking"]),
+    ("task-drivers", &["duration", "model", "blocking"]),
     ("docker-driver", &["model", "blocking", "task-drivers"]),
     ("fingerprint", &["model", "task-drivers"]),
     (
@@ -104,7 +107,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "service-kit",
-        &["net", "blocking", "identity", "rights", "suggest", "tls"],
+        &[
+            "net", "blocking", "duration", "identity", "rights", "suggest", "tls",
+        ],
     ),
     ("agent", &["proto", "service-kit"]),
     (

@@ -211,7 +211,7 @@ fn convert(kind: Kind, json: &Json) -> Result<Option<Value>, Fault> {
         (Kind::Text, Node::Text(_)) | (Kind::Flag, Node::Bool(_)) => "",
         (Kind::Whole | Kind::Duration, Node::Number(number)) if number.is_i64() => "",
         (Kind::Duration, Node::Text(text)) => {
-            let nanoseconds = model::duration::parse_nanoseconds(text);
+            let nanoseconds = duration::parse_nanoseconds(text);
             let hint = nanoseconds
                 .map(|ns| format!(", {ns} for {text:?}"))
                 .unwrap_or_default();

@@ -22,7 +22,7 @@ mod places;
 mod schema;
 
 pub use canonical::{Admitted, MAX_TOTAL_COUNT, canonicalise};
+pub use duration::{InvalidDuration, parse_duration};
 pub use hcl::{Colour, Inputs, ParseError, ParseErrors, ReadFile};
-pub use model::duration::{InvalidDuration, parse_duration};
 pub use parse::{MAX_TEXT_BYTES, Parsed, parse, parse_api_json};
 pub use places::Places;

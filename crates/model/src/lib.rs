@@ -19,7 +19,6 @@ pub mod children;
 pub mod constraint;
 pub mod deployment;
 pub mod drain;
-pub mod duration;
 pub mod etcd;
 pub mod evaluation;
 pub mod field_error;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::duration::parse_duration;
+use duration::parse_duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 

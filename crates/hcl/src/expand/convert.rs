@@ -1,6 +1,6 @@
 //! Conversion of values to the kinds of attributes.
 
-use model::duration::parse_nanoseconds;
+use duration::parse_nanoseconds;
 
 use crate::language::value::{Value, runtime_hint, to_bool, to_number, to_text, whole};
 use crate::schema::Kind;

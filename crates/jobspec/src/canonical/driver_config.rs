@@ -5,7 +5,7 @@
 mod docker;
 mod option;
 
-use model::duration::parse_nanoseconds;
+use duration::parse_nanoseconds;
 use prost_types::Struct;
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::duration::show;
+use duration::show;
 use model::job::{DelayFunction, JobType, ReschedulePolicy};
 
 use super::check::{Check, Path};

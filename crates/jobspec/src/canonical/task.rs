@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::duration::show;
+use duration::show;
 use model::job::{
     JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task, VolumeRequest,
 };

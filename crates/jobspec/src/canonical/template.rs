@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use model::duration::show;
+use duration::show;
 use model::job::Job;
 use model::template::{ChangeMode, ChangeScript, Template, TemplateFile, TemplateWait};
 

@@ -199,20 +199,13 @@ fn a_variable_with_too_few_underscores_is_an_error_that_names_the_right_one() {
 }
 
 #[test]
-fn spans_of_time_are_written_as_people_would() {
-    #[derive(Serialize)]
+fn durations_of_settings_are_written_as_they_are_read() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Span(#[serde(with = "duration")] Duration);
-    for (millis, text) in [
-        (0, "0s"),
-        (1, "1ms"),
-        (1_500, "1500ms"),
-        (90_000, "90s"),
-        (60_000, "1m"),
-        (86_400_000, "1d"),
-    ] {
-        let written = serde_json::to_value(Span(Duration::from_millis(millis))).unwrap();
-        assert_eq!(written, text);
-        assert_eq!(duration::parse(text), Some(Duration::from_millis(millis)));
+    for (text, seconds) in [("0s", 0), ("90s", 90), ("1m", 60), ("1d", 86_400)] {
+        let span = Span(Duration::from_secs(seconds));
+        assert_eq!(serde_json::to_value(&span).unwrap(), text);
+        assert_eq!(serde_json::from_value::<Span>(text.into()).unwrap(), span);
     }
 }
 
@@ -225,24 +218,13 @@ fn a_value_of_the_wrong_type_names_its_key() {
     let message = example("shutdown_grace_period = \"10\"", &[], &[])
         .unwrap_err()
         .to_string();
-    assert!(message.contains("want a number and a unit"), "{message}");
+    assert!(message.contains("the unit is missing"), "{message}");
 }
 
 #[test]
 fn a_missing_file_names_its_path() {
     let error = load::<Example>("eval-broker", Some(Path::new("no/such.toml")), &[]);
     assert!(error.unwrap_err().to_string().contains("no/such.toml"));
-}
-
-#[test]
-fn spans_of_time_are_read() {
-    assert_eq!(
-        duration::parse("1h 2m3s4ms"),
-        Some(Duration::from_millis(3_723_004))
-    );
-    for bad in ["", "s", "10", "10 parsecs", "-1s", "99999999999999999999s"] {
-        assert_eq!(duration::parse(bad), None, "{bad:?}");
-    }
 }
 
 #[test]

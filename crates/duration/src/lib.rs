@@ -1,9 +1,14 @@
 //! Durations as text: `1h30m`, `500ms`, `1.5s`.
 //!
 //! The syntax is that of Go's `time.ParseDuration`, which Nomad's job files use: an optional sign,
-//! then numbers with a unit each, largest first or not. There is no unit for days.
+//! then numbers with a unit each, largest first or not. It has no unit for days; settings do
+//! ([`parse_setting`]).
 
 use std::time::Duration;
+
+const NO_NUMBER: &str = "write a number and a unit, as in \"30s\"";
+const NEGATIVE: &str = "it is negative";
+const TOO_LONG: &str = "it is longer than 292 years";
 
 /// Accepted units, longest names first so that `ms` is not read as `m`.
 const UNITS: [(&str, u64); 8] = [
@@ -16,6 +21,9 @@ const UNITS: [(&str, u64); 8] = [
     ("m", 60 * 1_000_000_000),
     ("h", 3_600 * 1_000_000_000),
 ];
+
+/// Nanoseconds of a day, a unit of settings only.
+const DAY: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// A text that is not a duration, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +41,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     let nanoseconds = parse_nanoseconds(text)?;
     u64::try_from(nanoseconds)
         .map(Duration::from_nanos)
-        .map_err(|_| invalid(text, "it is negative".to_owned()))
+        .map_err(|_| invalid(text, NEGATIVE.to_owned()))
 }
 
 /// Reads a duration that may be negative, as whole nanoseconds.
@@ -41,6 +49,43 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
 /// # Errors
 /// A text without a unit, with an unknown one, or beyond 292 years.
 pub fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
+    sum(text, job_unit).map_err(|reason| invalid(text, reason))
+}
+
+/// Reads the duration of a setting: as in job files, also in days, with spaces between the numbers:
+/// `7d`, `1d 12h`.
+///
+/// # Errors
+/// As for [`parse_duration`].
+pub fn parse_setting(text: &str) -> Result<Duration, InvalidDuration> {
+    let parts: Vec<&str> = text.split_whitespace().collect();
+    if parts.is_empty() {
+        return Err(invalid(text, NO_NUMBER.to_owned()));
+    }
+    let mut total = Duration::ZERO;
+    for part in parts {
+        let nanoseconds = sum(part, setting_unit).map_err(|reason| invalid(text, reason))?;
+        let nanoseconds = u64::try_from(nanoseconds).map_err(|_| invalid(text, NEGATIVE.into()))?;
+        total += Duration::from_nanos(nanoseconds);
+    }
+    Ok(total)
+}
+
+/// Writes the duration of a setting: a whole number of the largest unit that fits, `90s`, `7d`.
+pub fn show_setting(span: Duration) -> String {
+    let nanoseconds = span.as_nanos();
+    if nanoseconds == 0 {
+        return "0s".to_owned();
+    }
+    let ascending = [0, 1, 4, 5, 6, 7].map(|unit| UNITS[unit]);
+    let units = ascending.into_iter().chain([("d", DAY)]);
+    let fits = |(_, scale): &(&str, u64)| nanoseconds.is_multiple_of(u128::from(*scale));
+    let (unit, scale) = units.filter(fits).last().unwrap_or(UNITS[0]);
+    format!("{}{unit}", nanoseconds / u128::from(scale))
+}
+
+/// Reads the whole text; `scale` knows the units.
+fn sum(text: &str, scale: fn(&str) -> Result<u64, String>) -> Result<i64, String> {
     let (negative, mut rest) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
@@ -50,18 +95,15 @@ pub fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
         return Ok(0);
     }
     if rest.is_empty() {
-        return Err(invalid(
-            text,
-            "write a number and a unit, as in \"30s\"".to_owned(),
-        ));
+        return Err(NO_NUMBER.to_owned());
     }
     let mut total: i128 = 0;
     while !rest.is_empty() {
-        let (nanoseconds, after) = parse_component(text, rest)?;
-        // A component is below 2^64 * 3.6e12 < 2^106, and the sum is cut off right here.
+        let (nanoseconds, after) = parse_component(rest, scale)?;
+        // A component is below 2^64 * 8.64e13 < 2^111, and the sum is cut off right here.
         total += nanoseconds;
         if total > i128::from(i64::MAX) {
-            return Err(invalid(text, "it is longer than 292 years".to_owned()));
+            return Err(TOO_LONG.to_owned());
         }
         rest = after;
     }
@@ -70,46 +112,51 @@ pub fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
 }
 
 /// Reads one number with its unit from the front of `rest`; returns it and the remaining text.
-fn parse_component<'a>(text: &str, rest: &'a str) -> Result<(i128, &'a str), InvalidDuration> {
-    let whole_len = digits(rest);
-    let (whole, after_whole) = rest.split_at(whole_len);
+fn parse_component(
+    rest: &str,
+    scale: fn(&str) -> Result<u64, String>,
+) -> Result<(i128, &str), String> {
+    let (whole, after_whole) = rest.split_at(digits(rest));
     let (fraction, after_number) = match after_whole.strip_prefix('.') {
         Some(tail) => tail.split_at(digits(tail)),
         None => ("", after_whole),
     };
     if whole.is_empty() && fraction.is_empty() {
-        return Err(invalid(
-            text,
-            "write a number and a unit, as in \"30s\"".to_owned(),
-        ));
+        return Err(NO_NUMBER.to_owned());
     }
     let unit_len = after_number
         .find(|c: char| c == '.' || c.is_ascii_digit())
         .unwrap_or(after_number.len());
     let (unit, after_unit) = after_number.split_at(unit_len);
-    let scale = unit_scale(text, unit)?;
-    let whole: u64 = if whole.is_empty() {
-        Ok(0)
-    } else {
-        whole.parse()
-    }
-    .map_err(|_| invalid(text, "it is longer than 292 years".to_owned()))?;
-    Ok((
-        i128::from(whole) * i128::from(scale) + scaled_fraction(fraction, scale),
-        after_unit,
-    ))
+    let scale = scale(unit)?;
+    let whole: u64 = match whole {
+        "" => 0,
+        digits => digits.parse().map_err(|_| TOO_LONG.to_owned())?,
+    };
+    let nanoseconds = i128::from(whole) * i128::from(scale) + scaled_fraction(fraction, scale);
+    Ok((nanoseconds, after_unit))
 }
 
-fn unit_scale(text: &str, unit: &str) -> Result<u64, InvalidDuration> {
+/// Returns the nanoseconds of a unit of job files.
+fn job_unit(unit: &str) -> Result<u64, String> {
     if let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) {
         return Ok(*scale);
     }
-    let reason = match unit {
+    Err(match unit {
         "" => "the unit is missing: write it after the number, as in \"30s\"".to_owned(),
         "d" | "w" => format!("there is no unit {unit:?}: write hours, as in \"24h\" for a day"),
         _ => format!("there is no unit {unit:?}: the units are ns, us, ms, s, m and h"),
-    };
-    Err(invalid(text, reason))
+    })
+}
+
+/// Returns the nanoseconds of a unit of settings.
+fn setting_unit(unit: &str) -> Result<u64, String> {
+    match (unit, job_unit(unit)) {
+        ("d", _) => Ok(DAY),
+        ("w", _) => Err("there is no unit \"w\": write days, as in \"7d\" for a week".to_owned()),
+        (_, Err(reason)) => Err(reason.replace("s, m and h", "s, m, h and d")),
+        (_, known) => known,
+    }
 }
 
 /// Returns the decimal fraction `digits` of `scale`, cut off below one nanosecond.
@@ -229,6 +276,52 @@ mod tests {
                 .contains("negative")
         );
         assert_eq!(parse_duration("90m").unwrap(), Duration::from_secs(5_400));
+    }
+
+    #[test]
+    fn settings_have_days_and_spaces_too() {
+        for (text, milliseconds) in [
+            ("7d", 604_800_000),
+            ("1d 12h", 129_600_000),
+            (" 1h 2m3s4ms ", 3_723_004),
+            ("1.5s", 1_500),
+        ] {
+            assert_eq!(
+                parse_setting(text),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
+        }
+        for (text, reason) in [
+            (" ", "write a number and a unit"),
+            ("10", "the unit is missing"),
+            ("1 0s", "the unit is missing"),
+            ("10s -1s", "negative"),
+            ("1w", "write days"),
+            ("10parsecs", "the units are ns, us, ms, s, m, h and d"),
+            ("110000d", "longer than 292 years"),
+        ] {
+            let error = parse_setting(text).unwrap_err();
+            assert!(error.reason.contains(reason), "{text}: {error}");
+            assert_eq!(error.text, text);
+        }
+    }
+
+    #[test]
+    fn settings_are_shown_in_the_largest_unit_that_fits() {
+        for (text, span) in [
+            ("0s", Duration::ZERO),
+            ("1ns", Duration::from_nanos(1)),
+            ("1500us", Duration::from_micros(1_500)),
+            ("1500ms", Duration::from_millis(1_500)),
+            ("90s", Duration::from_secs(90)),
+            ("1m", Duration::from_secs(60)),
+            ("36h", Duration::from_secs(129_600)),
+            ("1d", Duration::from_secs(86_400)),
+        ] {
+            assert_eq!(show_setting(span), text);
+            assert_eq!(parse_setting(text), Ok(span));
+        }
     }
 
     #[test]

@@ -326,6 +326,7 @@ pub(crate) fn alloc() -> v1::Allocation {
         to: 80,
         host_ip: "10.0.0.7".to_owned(),
         ignore_collision: false,
+        task: String::new(),
     };
     v1::Allocation {
         id: ALLOC.to_owned(),

@@ -210,18 +210,17 @@ impl Status<'_> {
         }
         let mut table = Table::new(["Label", "Dynamic", "Address"]);
         for port in ports {
-            let dynamic = if self.is_static(&port.label) {
-                "no"
-            } else {
-                "yes"
-            };
+            let dynamic = if self.is_static(port) { "no" } else { "yes" };
             let inside = match port.to {
                 0 => String::new(),
                 to if to == port.value => String::new(),
                 to => format!(" -> {to}"),
             };
             table.row([
-                format!("*{}", port.label),
+                match port.task.as_str() {
+                    "" => format!("*{}", port.label),
+                    task => format!("{task}.{}", port.label),
+                },
                 dynamic.to_owned(),
                 format!("{}:{}{inside}", port.host_ip, port.value),
             ]);
@@ -241,13 +240,17 @@ impl Status<'_> {
         style.section(&title, &table.render())
     }
 
-    fn is_static(&self, label: &str) -> bool {
-        let networks = self
-            .group()
-            .map(|group| group.networks.as_slice())
-            .unwrap_or_default();
+    fn is_static(&self, port: &v1::AllocatedPort) -> bool {
+        let Some(group) = self.group() else {
+            return false;
+        };
+        let mut tasks = group.tasks.iter();
+        let networks = match tasks.find(|task| !port.task.is_empty() && task.name() == port.task) {
+            Some(task) => task.resources.as_ref().map_or(&[][..], |it| &it.networks),
+            None => &group.networks,
+        };
         let mut reserved = networks.iter().flat_map(|network| &network.reserved_ports);
-        reserved.any(|port| port.label() == label)
+        reserved.any(|fixed| fixed.label() == port.label)
     }
 
     /// Returns the scores of the chosen node and of the runners-up, with the mean last.

@@ -185,6 +185,7 @@ fn a_port_held_twice_is_found() {
             to: 8_080,
             host_ip: "127.0.0.1".to_owned(),
             ignore_collision: false,
+            task: String::new(),
         }];
         put_alloc(&alloc)
     };
@@ -204,6 +205,7 @@ fn a_reserved_port_that_is_held_is_found() {
         to: 22,
         host_ip: "127.0.0.1".to_owned(),
         ignore_collision: false,
+        task: String::new(),
     }];
     assert_eq!(broken([put_node(&node), put_alloc(&alloc)]), []);
     node.reserved_ports = vec![22];

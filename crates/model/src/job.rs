@@ -261,6 +261,9 @@ pub struct TaskResources {
     pub memory_max: MemoryMax,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceRequest>,
+    /// Ports of this task alone, on the node's own network whatever their mode is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<Network>,
 }
 
 /// Devices that a task asks for.
@@ -386,9 +389,12 @@ pub struct LogConfig {
 /// Ports, and the network they are on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// `host` is the only mode so far.
+    /// `host` in a group; as written in a task.
     pub mode: String,
     pub ports: Vec<Port>,
+    /// As written; without effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mbits: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -110,6 +110,19 @@ pub struct AllocatedResources {
     pub memory_oversubscribed: bool,
 }
 
+impl AllocatedResources {
+    /// Returns the ports that `task` uses: its own, then the group's.
+    pub fn ports_of<'a>(&'a self, task: &'a str) -> impl Iterator<Item = &'a AllocatedPort> {
+        let own = self.ports.iter().filter(move |port| port.is_of(task));
+        own.chain(self.group_ports())
+    }
+
+    /// Returns the ports of the group, which all its tasks use.
+    pub fn group_ports(&self) -> impl Iterator<Item = &AllocatedPort> {
+        self.ports.iter().filter(|port| port.task.is_empty())
+    }
+}
+
 /// Cores reserved for a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocatedCores {
@@ -142,4 +155,14 @@ pub struct AllocatedPort {
     /// Assigned even if the port is in use; it still counts as in use for other allocations.
     #[serde(rename = "share", default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_collision: bool,
+    /// The task whose resources ask for the port; empty: the group does, and all tasks use it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+}
+
+impl AllocatedPort {
+    /// Tells whether the resources of `task` ask for the port.
+    pub fn is_of(&self, task: &str) -> bool {
+        !self.task.is_empty() && self.task == task
+    }
 }

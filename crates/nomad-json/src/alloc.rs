@@ -122,6 +122,24 @@ impl From<&v1::AllocatedResources> for Resources {
 #[serde(rename_all = "PascalCase")]
 struct AllocatedResources<'a> {
     shared: SharedResources<'a>,
+    /// Tasks with ports of their own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tasks: BTreeMap<&'a str, TaskResources<'a>>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TaskResources<'a> {
+    networks: Vec<TaskNetwork<'a>>,
+}
+
+/// Ports of a task on one address. Which of them are static is in the job only.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TaskNetwork<'a> {
+    #[serde(rename = "IP")]
+    ip: &'a str,
+    dynamic_ports: Vec<Port<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -152,11 +170,28 @@ impl<'a> From<&'a v1::AllocatedResources> for AllocatedResources<'a> {
             to: port.to,
             host_ip: &port.host_ip,
         };
+        let (shared, own): (Vec<_>, Vec<_>) =
+            (resources.ports.iter()).partition(|port| port.task.is_empty());
+        let mut tasks = BTreeMap::<&str, TaskResources<'_>>::new();
+        for of_task in own {
+            let networks = &mut tasks.entry(&of_task.task).or_default().networks;
+            match networks
+                .iter_mut()
+                .find(|known| known.ip == of_task.host_ip)
+            {
+                Some(network) => network.dynamic_ports.push(port(of_task)),
+                None => networks.push(TaskNetwork {
+                    ip: &of_task.host_ip,
+                    dynamic_ports: vec![port(of_task)],
+                }),
+            }
+        }
         Self {
             shared: SharedResources {
                 disk_mb: resources.disk_mib,
-                ports: resources.ports.iter().map(port).collect(),
+                ports: shared.into_iter().map(port).collect(),
             },
+            tasks,
         }
     }
 }

@@ -79,6 +79,7 @@ mod tests {
                     to: *port,
                     host_ip: "127.0.0.1".into(),
                     ignore_collision: false,
+                    task: String::new(),
                 })
                 .collect(),
             ..AllocatedResources::default()

@@ -1,4 +1,4 @@
-//! Ports: the requests of a group, and their assignment on a node.
+//! Ports: the requests of a group and its tasks, and their assignment on a node.
 //!
 //! A port is on one address of the node. A job selects addresses by the alias of a host network,
 //! which may have several: the first with a free port is taken.
@@ -9,6 +9,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+use model::job::{Network, Port};
 use model::node::DEFAULT_HOST_NETWORK;
 use model::{AllocatedPort, Node, TaskGroup};
 use state::PortUse;
@@ -19,7 +20,7 @@ use crate::target::Target;
 /// The number of random draws before all free ports are counted. Source: Nomad's public behaviour.
 const RANDOM_TRIES: u32 = 20;
 
-/// A port request of a group.
+/// A port request of a group, or of one of its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortAsk {
     pub label: String,
@@ -33,30 +34,39 @@ pub struct PortAsk {
     alias: Target,
     /// A static port may collide with others.
     pub ignore_collision: bool,
+    /// The task that asks; empty: the group.
+    pub task: String,
 }
 
 impl PortAsk {
-    /// Returns the port requests of `group`'s first network; nodes support only one.
+    /// Returns the port requests of `group` and then of its tasks, each of its first network; nodes
+    /// support only one.
     pub fn of_group(group: &TaskGroup) -> Vec<Self> {
-        let ports = group.networks.first().map(|network| &network.ports);
-        ports
-            .into_iter()
-            .flatten()
-            .map(|port| {
-                let host_network = match port.host_network.as_str() {
-                    "" => DEFAULT_HOST_NETWORK,
-                    named => named,
-                };
-                Self {
-                    label: port.label.clone(),
-                    static_port: port.static_port,
-                    to: port.to,
-                    host_network: host_network.to_owned(),
-                    alias: Target::parse(host_network),
-                    ignore_collision: port.ignore_collision,
-                }
-            })
-            .collect()
+        let of_tasks = group.tasks.iter();
+        let of_tasks = of_tasks.map(|task| (task.name.as_str(), &task.resources.networks));
+        let asks = |(task, networks): (&str, &Vec<Network>)| {
+            let ports = networks.first().map(|network| network.ports.as_slice());
+            let ports = ports.unwrap_or_default().iter();
+            ports.map(|port| Self::new(port, task)).collect::<Vec<_>>()
+        };
+        let networks = [("", &group.networks)].into_iter().chain(of_tasks);
+        networks.flat_map(asks).collect()
+    }
+
+    fn new(port: &Port, task: &str) -> Self {
+        let host_network = match port.host_network.as_str() {
+            "" => DEFAULT_HOST_NETWORK,
+            named => named,
+        };
+        Self {
+            label: port.label.clone(),
+            static_port: port.static_port,
+            to: port.to,
+            host_network: host_network.to_owned(),
+            alias: Target::parse(host_network),
+            ignore_collision: port.ignore_collision,
+            task: task.to_owned(),
+        }
     }
 
     /// Tells whether every node has the host network.
@@ -199,6 +209,7 @@ pub fn assign_ports(
             to: ask.to.unwrap_or(picked.port),
             host_ip: picked.address.to_owned(),
             ignore_collision: ask.ignore_collision && ask.static_port.is_some(),
+            task: ask.task.clone(),
         });
     Ok(assigned.collect())
 }

@@ -115,6 +115,7 @@ fn read_port(wire: v1::AllocatedPort) -> Read<AllocatedPort> {
         to: narrow(wire.to, u16::MAX).at("to")?,
         host_ip: wire.host_ip,
         ignore_collision: wire.ignore_collision,
+        task: wire.task,
     })
 }
 
@@ -159,6 +160,7 @@ impl From<&AllocatedResources> for v1::AllocatedResources {
             to: u32::from(port.to),
             host_ip: port.host_ip.clone(),
             ignore_collision: port.ignore_collision,
+            task: port.task.clone(),
         };
         Self {
             cpu_mhz: resources.total.cpu_mhz,

@@ -112,6 +112,7 @@ pub(crate) fn fill(snapshot: &Snapshot, allocs: u32) -> Snapshot {
             to: 80,
             host_ip: "127.0.0.1".into(),
             ignore_collision: false,
+            task: String::new(),
         }];
         put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc)), 2)
     });
@@ -236,6 +237,7 @@ pub(crate) fn job(shape: Shape, count: u32, rack_count: u32) -> Job {
                 host_network: "default".into(),
                 ignore_collision: false,
             }],
+            mbits: None,
         }];
     }
     job

@@ -156,6 +156,7 @@ impl From<&job::TaskResources> for Resources {
             memory_max_mib: Some(resources.memory_max.into()),
             cores: Some(i64::from(resources.cores)),
             devices: list(&resources.devices),
+            networks: list(&resources.networks),
         }
     }
 }
@@ -205,7 +206,7 @@ impl From<&job::Network> for Network {
             mode: Some(network.mode.clone()),
             reserved_ports: fixed.into_iter().map(Port::from).collect(),
             dynamic_ports: dynamic.into_iter().map(Port::from).collect(),
-            mbits: None,
+            mbits: network.mbits.map(i64::from),
         }
     }
 }

@@ -217,6 +217,7 @@ mod tests {
             to: value,
             host_ip: address.into(),
             ignore_collision: false,
+            task: String::new(),
         }
     }
 

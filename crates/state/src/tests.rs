@@ -56,6 +56,7 @@ fn allocation(id: u128, node: u128) -> Allocation {
                 to: 80,
                 host_ip: "127.0.0.1".to_owned(),
                 ignore_collision: false,
+                task: String::new(),
             }],
             ..AllocatedResources::default()
         },

@@ -140,7 +140,7 @@ pub struct TaskConfig {
     pub dirs: Option<TaskDirs>,
     pub resources: ResourceLimits,
     pub logs: LogConfig,
-    /// The allocation's ports.
+    /// The task's own ports, then the group's.
     pub ports: Vec<AllocatedPort>,
     /// The task's mounts of the group's volumes.
     pub mounts: Vec<TaskMount>,

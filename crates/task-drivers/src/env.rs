@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use model::node::{HostVolume, NodeDevice};
-use model::{Allocation, Job, MemoryMax, Node, Task, TaskGroup};
+use model::{AllocatedPort, Allocation, Job, MemoryMax, Node, Task, TaskGroup};
 use serde_json::{Map, Value};
 
 use crate::core_list;
@@ -166,7 +166,7 @@ impl<'a> TaskEnv<'a> {
             variables: BTreeMap::new(),
         };
         env.add_alloc(job, group, alloc);
-        env.add_ports(alloc);
+        env.add_ports(alloc.resources.group_ports());
         for meta in [&job.meta, &group.meta] {
             env.add_meta(meta);
         }
@@ -226,17 +226,25 @@ impl<'a> TaskEnv<'a> {
         if let MemoryMax::Mib(mib) = resources.memory_max {
             self.set("NOMAD_MEMORY_MAX_LIMIT", mib.to_string());
         }
-        self.add_ports(alloc);
+        // Where labels are equal, the task's own port wins.
+        self.add_ports(alloc.resources.group_ports());
+        let (own, others): (Vec<_>, Vec<_>) = alloc
+            .resources
+            .ports
+            .iter()
+            .filter(|port| !port.task.is_empty())
+            .partition(|port| port.is_of(&task.name));
+        self.add_ports(own);
+        for port in others {
+            self.add_port_of_other_task(port);
+        }
     }
 
-    fn add_ports(&mut self, alloc: &Allocation) {
-        for port in &alloc.resources.ports {
+    fn add_ports<'p>(&mut self, ports: impl IntoIterator<Item = &'p AllocatedPort>) {
+        for port in ports {
             let (label, ip) = (&port.label, &port.host_ip);
-            let inside = if port.to > 0 { port.to } else { port.value };
-            let address = match ip.parse() {
-                Ok(ip) => SocketAddr::new(ip, port.value).to_string(),
-                Err(_) => format!("{ip}:{}", port.value),
-            };
+            let inside = inside_port(port);
+            let address = host_address(port);
             self.set_clean("NOMAD_IP_", label, ip.clone());
             self.set_clean("NOMAD_PORT_", label, inside.to_string());
             self.set_clean("NOMAD_ADDR_", label, address.clone());
@@ -245,6 +253,13 @@ impl<'a> TaskEnv<'a> {
             self.set(&format!("NOMAD_HOST_ADDR_{label}"), address);
             self.set(&format!("NOMAD_ALLOC_PORT_{label}"), inside.to_string());
         }
+    }
+
+    fn add_port_of_other_task(&mut self, port: &AllocatedPort) {
+        let label = format!("{}_{}", port.task, port.label);
+        self.set_clean("NOMAD_IP_", &label, port.host_ip.clone());
+        self.set_clean("NOMAD_PORT_", &label, inside_port(port).to_string());
+        self.set_clean("NOMAD_ADDR_", &label, host_address(port));
     }
 
     /// Sets the paths of the group's volumes. Not a variable of Nomad's: a task without mounts finds
@@ -404,6 +419,19 @@ impl<'a> TaskEnv<'a> {
             .get(name)
             .or_else(|| self.node.variables.get(name));
         found.map(String::as_str)
+    }
+}
+
+/// Returns the port inside the task's network.
+fn inside_port(port: &AllocatedPort) -> u16 {
+    if port.to > 0 { port.to } else { port.value }
+}
+
+/// Returns the port's address on the host; one of IPv6 in brackets.
+fn host_address(port: &AllocatedPort) -> String {
+    match port.host_ip.parse() {
+        Ok(ip) => SocketAddr::new(ip, port.value).to_string(),
+        Err(_) => format!("{}:{}", port.host_ip, port.value),
     }
 }
 

@@ -359,7 +359,7 @@ impl Attempt {
             dirs,
             resources: facts.resource_limits(task, alloc),
             logs: task.logs,
-            ports: alloc.resources.ports.clone(),
+            ports: alloc.resources.ports_of(&task.name).cloned().collect(),
             mounts,
             names: TaskNames {
                 namespace: job.namespace.clone(),

@@ -60,7 +60,7 @@ impl Runner {
         let facts = &self.context.facts;
         let env = services::env(assignment, group, &key.owner, facts);
         let (service, check) = (&watched.service, &watched.check);
-        let target = services::target(assignment, service, &check.port, &env, facts);
+        let target = services::target(assignment, (&key.owner, service), &check.port, &env, facts);
         let probe = Probe::new(check, target, &env);
         let (interval, limit, epoch) = (check.interval, check.timeout, watched.epoch);
         let answers = self.answers.clone();

@@ -45,7 +45,7 @@ pub(crate) fn registrations(
         }
         let env = env(assignment, group, owner, facts);
         for service in services {
-            let Some(target) = target(assignment, service, "", &env, facts) else {
+            let Some(target) = target(assignment, (owner, service), "", &env, facts) else {
                 continue;
             };
             let name = env.interpolate(&service.name);
@@ -101,14 +101,18 @@ pub(crate) fn env<'a>(
 /// `None`: the allocation has no such port.
 pub(crate) fn target(
     assignment: &Assignment,
-    service: &Service,
+    (owner, service): (&ServiceOwner, &Service),
     port: &str,
     env: &TaskEnv<'_>,
     facts: &NodeFacts,
 ) -> Option<Target> {
     let wanted = if port.is_empty() { &service.port } else { port };
     let wanted = env.interpolate(wanted);
-    let mut ports = assignment.alloc.resources.ports.iter();
+    let task = match owner {
+        ServiceOwner::Group => "",
+        ServiceOwner::Task(task) => task,
+    };
+    let mut ports = assignment.alloc.resources.ports_of(task);
     let (host, port) = if let Some(port) = ports.find(|port| port.label == wanted) {
         (port.host_ip.as_str(), port.value)
     } else if wanted.is_empty() {
@@ -142,6 +146,7 @@ mod tests {
             to: 80,
             host_ip: "10.0.0.7".to_owned(),
             ignore_collision: false,
+            task: String::new(),
         }];
         Assignment {
             alloc: Arc::new(alloc),
@@ -186,6 +191,24 @@ mod tests {
             let found = found.first().map(|it| (it.address.as_str(), it.port));
             assert_eq!(found, want);
         }
+    }
+
+    #[test]
+    fn a_service_of_a_task_names_the_tasks_own_ports_first() {
+        let service = builders::registered;
+        let services = [service("of-group", "http")];
+        let mut assignment = assignment(&services, &services);
+        let mut alloc = (*assignment.alloc).clone();
+        alloc.resources.ports.push(AllocatedPort {
+            value: 26_000,
+            task: "server".to_owned(),
+            ..alloc.resources.ports[0].clone()
+        });
+        assignment.alloc = Arc::new(alloc);
+        let owners = [ServiceOwner::Group, ServiceOwner::Task("server".to_owned())];
+        let found = registrations(&assignment, &owners, &facts());
+        let ports: Vec<_> = found.iter().map(|it| it.port).collect();
+        assert_eq!(ports, [25_000, 26_000]);
     }
 
     #[test]

@@ -158,6 +158,7 @@ pub fn task(name: &str) -> Task {
             memory_mib: 256,
             memory_max: model::MemoryMax::AsAsked,
             devices: Vec::new(),
+            networks: Vec::new(),
         },
         restart: restart(),
         kill_timeout: Duration::from_secs(5),

@@ -25,7 +25,7 @@ pub fn check(job: &Job) -> Result<(), FieldErrors> {
 
 fn check_ports(group: &TaskGroup, task: &Task, config: &str, errors: &mut FieldErrors) {
     let declared = || {
-        let networks = group.networks.iter();
+        let networks = group.networks.iter().chain(&task.resources.networks);
         networks.flat_map(|network| network.ports.iter().map(|port| port.label.as_str()))
     };
     let ports = task.config.get("ports").and_then(Value::as_array);
@@ -86,6 +86,7 @@ mod tests {
                 label: "web".to_owned(),
                 ..Port::default()
             }],
+            mbits: None,
         }];
         group.tasks[0].driver = "docker".to_owned();
         group.tasks[0].config = config.as_object().unwrap().clone();

@@ -230,6 +230,7 @@ pub(crate) fn port(value: u16) -> AllocatedPort {
         to: value,
         host_ip: "127.0.0.1".into(),
         ignore_collision: false,
+        task: String::new(),
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) struct Ports {
     pub(super) bindings: PortMap,
 }
 
-/// Publishes the ports that `ports` names, or those that the old `port_map` maps, for TCP and UDP.
+/// Publishes the ports that `ports` names, or those that the old `port_map` maps, for TCP and UDP; without
+/// `ports` also all of the task's own, which are those of its resources.
 pub(super) fn ports(task: &TaskConfig, options: &Options) -> Result<Ports, String> {
     let find = |label: &str| task.ports.iter().find(|port| port.label == label);
     if !options.ports.is_empty() && !options.port_map.is_empty() {
@@ -59,6 +60,12 @@ pub(super) fn ports(task: &TaskConfig, options: &Options) -> Result<Ports, Strin
         // Labels without a port are left out. Source: Nomad 2.0 behaviour.
         if let Some(port) = find(label) {
             published.entry(inside).or_default().push(port);
+        }
+    }
+    if options.ports.is_empty() {
+        let own = task.ports.iter().filter(|port| port.is_of(&task.id.task));
+        for port in own.filter(|port| !options.port_map.contains_key(&port.label)) {
+            published.entry(port.to).or_default().push(port);
         }
     }
     let mut result = Ports::default();

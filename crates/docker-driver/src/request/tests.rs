@@ -514,6 +514,41 @@ fn resources_of_the_task_are_limits_of_the_container() {
 }
 
 #[test]
+fn ports_of_the_tasks_own_resources_are_published_unless_ports_are_named() {
+    let published = |config: Value| -> Vec<String> {
+        let mut task = task(&config);
+        let own = |label: &str, value| AllocatedPort {
+            label: label.to_owned(),
+            value,
+            to: value,
+            host_ip: "10.0.0.1".to_owned(),
+            task: "web".to_owned(),
+            ..AllocatedPort::default()
+        };
+        let ports = [own("ui", 9_998), own("lb", 20_002)];
+        task.ports = ports.into_iter().chain(task.ports).collect();
+        let request = request(&task, &open()).unwrap();
+        let bindings = request["HostConfig"]["PortBindings"].as_object();
+        let all = bindings.into_iter().flatten();
+        let tcp = all.filter(|(inside, _)| inside.ends_with("/tcp"));
+        tcp.map(|(inside, at)| format!("{inside} {}", at[0]["HostPort"].as_str().unwrap()))
+            .collect()
+    };
+    assert_eq!(
+        published(json!({"network_mode": "host"})),
+        ["20002/tcp 20002", "9998/tcp 9998"]
+    );
+    assert_eq!(
+        published(json!({"port_map": [{"lb": 80, "db": 5433}]})),
+        ["5433/tcp 5432", "80/tcp 20002", "9998/tcp 9998"]
+    );
+    assert_eq!(
+        published(json!({"ports": ["http", "ui"]})),
+        ["80/tcp 20001", "9998/tcp 9998"]
+    );
+}
+
+#[test]
 fn the_old_port_map_sets_the_ports_variable_to_the_port_inside() {
     let mut task = task(&json!({"port_map": [{"http": 8080}]}));
     task.env

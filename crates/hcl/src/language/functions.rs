@@ -6,6 +6,7 @@ mod encoding;
 mod filesystem;
 mod format;
 mod function;
+mod identifier;
 mod network;
 mod number;
 pub(crate) mod sets;
@@ -40,6 +41,7 @@ fn all() -> impl Iterator<Item = &'static Function> {
         sets::FUNCTIONS,
         encoding::FUNCTIONS,
         network::FUNCTIONS,
+        identifier::FUNCTIONS,
         filesystem::FUNCTIONS,
     ]
     .into_iter()

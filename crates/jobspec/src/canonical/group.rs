@@ -48,6 +48,7 @@ pub(super) fn group(
         volumes: &volumes,
     };
     let tasks = tasks(check, path, &spec.tasks, &surroundings);
+    network::check_tasks(check, path, &networks, &tasks);
     let mut constraints = constraint::constraints(
         check,
         path,

@@ -1,8 +1,8 @@
-//! A group's network: ports by label, fixed or chosen by the scheduler.
+//! Networks of a group and of its tasks: ports by label, static or chosen by the scheduler.
 
 use std::collections::BTreeMap;
 
-use model::job::{Network, Port};
+use model::job::{Network, Port, Task};
 use model::node::DEFAULT_HOST_NETWORK;
 
 use super::check::{Check, Path};
@@ -10,47 +10,119 @@ use super::check::{Check, Path};
 const MAX_PORT: i64 = 65_535;
 
 pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) -> Vec<Network> {
-    let mut labels: BTreeMap<String, String> = BTreeMap::new();
-    let mut fixed: BTreeMap<(String, u16), String> = BTreeMap::new();
+    let mut used = Used::default();
     let mut networks = Vec::with_capacity(specs.len());
     for (position, spec) in specs.iter().enumerate() {
         let path = path.at("network", position);
-        let network = network(check, &path, spec);
+        if spec.mbits.is_some_and(|mbits| mbits != 0) {
+            check.warn("mbits in a network block is deprecated and ignored: remove it");
+        }
+        let mode = mode(check, &path, spec);
+        let network = network(check, &path, spec, mode, DEFAULT_HOST_NETWORK);
+        used.add(check, &path, &network, "");
+        networks.push(network);
+    }
+    networks
+}
+
+/// Reads the networks of a task's resources. Their ports are the node's own, whatever mode they name.
+pub(super) fn of_task(
+    check: &mut Check,
+    path: &Path,
+    specs: &[spec::Network],
+    task: &str,
+) -> Vec<Network> {
+    if !specs.is_empty() {
+        check.warn(format!(
+            "Task {task:?}: the network block in resources is deprecated: write it in the group"
+        ));
+    }
+    let read = |(position, spec): (usize, &spec::Network)| {
+        let mode = spec.mode.clone().unwrap_or_default();
+        network(check, &path.at("network", position), spec, mode, "")
+    };
+    specs.iter().enumerate().map(read).collect()
+}
+
+/// Refuses ports of tasks that collide: a label with one of the group or of the same task, a static
+/// port with any other.
+pub(super) fn check_tasks(check: &mut Check, path: &Path, group: &[Network], tasks: &[Task]) {
+    let mut used = Used::default();
+    for (position, network) in group.iter().enumerate() {
+        used.remember(&path.at("network", position), network, "");
+    }
+    for task in tasks {
+        let path = path.labelled("task", Some(&task.name), 0);
+        let path = path.block("resources");
+        for (position, network) in task.resources.networks.iter().enumerate() {
+            used.add(check, &path.at("network", position), network, &task.name);
+        }
+    }
+}
+
+/// Labels and static ports of the networks before.
+#[derive(Default)]
+struct Used {
+    /// (Task or empty for the group, label) → field.
+    labels: BTreeMap<(String, String), String>,
+    /// (Host network, port) → label.
+    fixed: BTreeMap<(String, u16), String>,
+}
+
+impl Used {
+    /// Adds the ports of `network`, of a task or (empty) of the group, and reports what is in use.
+    fn add(&mut self, check: &mut Check, path: &Path, network: &Network, task: &str) {
         for port in &network.ports {
             let field = path.labelled("port", Some(&port.label), 0);
-            if let Some(earlier) = labels.insert(port.label.clone(), field.to_string()) {
+            let of = |owner: &str| self.labels.get(&(owner.to_owned(), port.label.clone()));
+            if let Some(earlier) = of(task).or_else(|| of("")) {
                 let message = format!(
                     "Port label {} already in use by {earlier}: rename it",
                     port.label
                 );
                 check.error(&field, message);
             }
-            let Some(number) = port.static_port else {
-                continue;
-            };
-            let key = (port.host_network.clone(), number);
-            if let Some(earlier) = fixed.insert(key, port.label.clone()) {
+            let number = port.static_port.map(|number| (number, fixed(port, number)));
+            if let Some((number, key)) = number
+                && let Some(earlier) = self.fixed.get(&key)
+            {
                 let message = format!(
                     "Static port {number} already reserved by {earlier}: choose another port, or \
                      leave static out for a dynamic one",
                 );
                 check.error(field.field("static"), message);
             }
+            self.insert(port, &field, task);
         }
-        networks.push(network);
     }
-    networks
+
+    /// Adds ports that were checked before.
+    fn remember(&mut self, path: &Path, network: &Network, task: &str) {
+        for port in &network.ports {
+            self.insert(port, &path.labelled("port", Some(&port.label), 0), task);
+        }
+    }
+
+    fn insert(&mut self, port: &Port, field: &Path, task: &str) {
+        let key = (task.to_owned(), port.label.clone());
+        self.labels.insert(key, field.to_string());
+        if let Some(number) = port.static_port {
+            self.fixed.insert(fixed(port, number), port.label.clone());
+        }
+    }
 }
 
-fn network(check: &mut Check, path: &Path, spec: &spec::Network) -> Network {
-    if spec.mbits.is_some_and(|mbits| mbits != 0) {
-        check.warn("mbits in a network block is deprecated and ignored: remove it");
-    }
-    let mode = spec
-        .mode
-        .as_deref()
-        .filter(|mode| !mode.is_empty())
-        .unwrap_or("host");
+fn fixed(port: &Port, number: u16) -> (String, u16) {
+    let network = match port.host_network.as_str() {
+        "" => DEFAULT_HOST_NETWORK,
+        named => named,
+    };
+    (network.to_owned(), number)
+}
+
+fn mode(check: &mut Check, path: &Path, spec: &spec::Network) -> String {
+    let mode = spec.mode.as_deref().filter(|mode| !mode.is_empty());
+    let mode = mode.unwrap_or("host");
     if mode != "host" {
         let known = matches!(mode, "none" | "bridge") || mode.starts_with("cni/");
         let message = if known {
@@ -63,17 +135,40 @@ fn network(check: &mut Check, path: &Path, spec: &spec::Network) -> Network {
         };
         check.error(path.field("mode"), message);
     }
+    "host".to_owned()
+}
+
+fn network(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::Network,
+    mode: String,
+    default_network: &str,
+) -> Network {
     let mut ports = Vec::new();
     // Fixed ports first, so that the order does not depend on how the job was sent.
     for (position, port) in spec.reserved_ports.iter().enumerate() {
-        ports.push(self::port(check, path, port, position, true));
+        ports.push(self::port(
+            check,
+            path,
+            port,
+            position,
+            (true, default_network),
+        ));
     }
     for (position, port) in spec.dynamic_ports.iter().enumerate() {
-        ports.push(self::port(check, path, port, position, false));
+        ports.push(self::port(
+            check,
+            path,
+            port,
+            position,
+            (false, default_network),
+        ));
     }
     Network {
-        mode: "host".to_owned(),
+        mode,
         ports,
+        mbits: spec.mbits.and_then(|mbits| u32::try_from(mbits).ok()),
     }
 }
 
@@ -82,7 +177,7 @@ fn port(
     path: &Path,
     spec: &spec::Port,
     position: usize,
-    reserved: bool,
+    (reserved, default_network): (bool, &str),
 ) -> Port {
     let label = spec.label.clone().unwrap_or_default();
     let path = path.labelled("port", spec.label.as_deref(), position);
@@ -116,7 +211,7 @@ fn port(
     Port {
         static_port,
         to: number(check, &path, "to", &label, to),
-        host_network: host_network.unwrap_or(DEFAULT_HOST_NETWORK).to_owned(),
+        host_network: host_network.unwrap_or(default_network).to_owned(),
         ignore_collision,
         label,
     }

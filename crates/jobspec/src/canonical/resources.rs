@@ -1,10 +1,10 @@
-//! The resources block: cpu in MHz or whole cores, memory in MiB, devices.
+//! The resources block: cpu in MHz or whole cores, memory in MiB, devices, ports of the task.
 
 use model::MemoryMax;
 use model::job::TaskResources;
 
 use super::check::{Check, Path};
-use super::device;
+use super::{device, network};
 
 /// Source: Nomad's defaults and least values.
 const DEFAULT_CPU_MHZ: u32 = 100;
@@ -57,6 +57,7 @@ pub(super) fn resources(
         memory_mib,
         memory_max,
         devices: device::devices(check, &path, &spec.devices),
+        networks: network::of_task(check, &path, &spec.networks, task),
     }
 }
 

@@ -66,11 +66,15 @@ pub(super) fn task(
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
     identity(check, path, spec.identity.as_ref());
     let full_name = format!("{}.{name}", around.group_name);
+    let resources = resources::resources(check, path, spec.resources.as_ref(), &full_name);
+    let own_ports = resources.networks.iter().flat_map(|network| &network.ports);
+    let own_ports = own_ports.map(|port| port.label.as_str());
+    let ports = around.ports.iter().copied().chain(own_ports).collect();
     let place = service::Place {
         job: around.job_name,
         group: around.group_name,
         task: Some(&name),
-        ports: around.ports,
+        ports: &ports,
     };
     let services = service::services(check, path, &spec.services, &place);
     Task {
@@ -86,7 +90,7 @@ pub(super) fn task(
             constraint::Level::Task,
         ),
         affinities: rank::affinities(check, path, &spec.affinities),
-        resources: resources::resources(check, path, spec.resources.as_ref(), &full_name),
+        resources,
         restart: restart::merge(check, path, spec.restart.as_ref(), around.restart),
         kill_timeout: kill_timeout(check, path, spec.kill_timeout.as_ref(), around),
         kill_signal: kill_signal(check, path, spec.kill_signal.as_deref()),

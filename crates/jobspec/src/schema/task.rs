@@ -83,11 +83,6 @@ pub(super) const RESOURCES: Extra = Extra {
             "Task can't ask for disk resources, they have to be specified at the task group \
              level. Write ephemeral_disk { size = … } in the group",
         ),
-        refused_block(
-            "network",
-            "Networks",
-            "write the network block in the group instead",
-        ),
         refused_block("numa", "NUMA", "remove it"),
     ],
     ignored: &[Ignored {

@@ -370,6 +370,7 @@ fn task() -> impl Strategy<Value = spec::Task> {
                         _ => None,
                     },
                     devices: (memory % 2 == 0).then(|| device(cpu)).into_iter().collect(),
+                    networks: Vec::new(),
                 }),
                 kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),
                 kill_timeout,

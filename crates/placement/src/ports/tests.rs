@@ -22,6 +22,7 @@ fn asks(ports: &[Port]) -> Vec<PortAsk> {
     group.networks = vec![Network {
         mode: "host".into(),
         ports: ports.to_vec(),
+        mbits: None,
     }];
     PortAsk::of_group(&group)
 }
@@ -339,4 +340,37 @@ proptest! {
             Err(_) => {}
         }
     }
+}
+
+#[test]
+fn ports_of_tasks_are_assigned_after_those_of_the_group_and_name_their_task() {
+    let mut group = builders::service("web", 1).task_groups.remove(0);
+    let network = |ports: &[Port]| Network {
+        mode: "bridge".into(),
+        ports: ports.to_vec(),
+        mbits: Some(10),
+    };
+    group.networks = vec![network(&[port("http", None)])];
+    let mut other = group.tasks[0].clone();
+    other.name = "other".into();
+    group.tasks[0].resources.networks = vec![network(&[port("db", Some(5_432))])];
+    other.resources.networks = vec![network(&[port("db", None)])];
+    group.tasks.push(other);
+    let first = group.tasks[0].name.clone();
+    let asks = PortAsk::of_group(&group);
+    let assigned = assign_ports(&narrow(20_000, 20_001), &PortUse::default(), &asks, |_| 0);
+    let assigned = assigned.unwrap();
+    let owners: Vec<_> = assigned
+        .iter()
+        .map(|port| (port.task.as_str(), port.label.as_str()))
+        .collect();
+    assert_eq!(owners, [("", "http"), (&*first, "db"), ("other", "db")]);
+    assert_eq!(assigned[1].value, 5_432);
+    // The two dynamic ones differ although their networks do.
+    let (of_group, of_task) = (assigned[0].value, assigned[2].value);
+    assert_eq!(of_group.min(of_task), 20_000);
+    assert_eq!(of_group.max(of_task), 20_001);
+    // A third has no room.
+    let more = [asks.clone(), asks].concat();
+    assert!(assign_ports(&narrow(20_000, 20_001), &PortUse::default(), &more, |_| 0).is_err());
 }

@@ -93,6 +93,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
                 to: draw.u16(),
                 host_ip: draw.text(),
                 ignore_collision: draw.flag(),
+                task: String::new(),
             }),
             cores: draw.list(|draw| AllocatedCores {
                 task: draw.text(),

@@ -102,6 +102,7 @@ fn view(number: u128, held: &RunningAlloc) -> AllocView {
             to: *port,
             host_ip: "127.0.0.1".into(),
             ignore_collision: false,
+            task: String::new(),
         })
         .collect();
     AllocView {
@@ -228,6 +229,7 @@ fn requirements(asked: &Asked) -> Requirements {
     group.networks = vec![Network {
         mode: "host".into(),
         ports: ports.collect(),
+        mbits: None,
     }];
     Requirements::new(&job, &job.task_groups[0])
 }

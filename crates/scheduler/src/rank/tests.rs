@@ -452,6 +452,7 @@ fn port_of(label: &str, value: u16, address: &str) -> AllocatedPort {
         to: value,
         host_ip: address.into(),
         ignore_collision: false,
+        task: String::new(),
     }
 }
 
@@ -567,6 +568,7 @@ fn job(rng: &mut StdRng) -> Job {
         group.networks = vec![Network {
             mode: "host".into(),
             ports: ports.map(port).collect(),
+            mbits: None,
         }];
     }
     for _ in 0..rng.random_range(0..3) {

@@ -415,6 +415,7 @@ fn a_plain_placement_costs_at_most_400_bytes() {
         to: 8_080,
         host_ip: "10.20.30.40".to_owned(),
         ignore_collision: false,
+        task: String::new(),
     });
     let bytes_a_port = Value::from(&alloc).encode().unwrap().len() - bytes;
     assert!(bytes_a_port <= MAX_PORT_BYTES, "{bytes_a_port} bytes");

@@ -55,6 +55,7 @@ fn a_task_has_variables_for_its_job_its_node_and_its_resources() {
         to: 80,
         host_ip: "10.0.0.5".to_owned(),
         ignore_collision: false,
+        task: String::new(),
     }];
     alloc.resources.memory_oversubscribed = true;
     alloc.resources.cores = vec![model::AllocatedCores {
@@ -192,5 +193,60 @@ fn a_simulated_node_has_no_directories() {
         !lines(env.into_variables())
             .iter()
             .any(|line| line.contains("_DIR="))
+    );
+}
+
+#[test]
+fn a_task_sees_its_own_ports_by_label_and_those_of_other_tasks_by_task_and_label() {
+    let mut job = test_kit::builders::service("shop", 1);
+    let mut other = job.task_groups[0].tasks[0].clone();
+    other.name = "cache-1".to_owned();
+    job.task_groups[0].tasks.push(other);
+    let node = test_kit::builders::node(1);
+    let mut alloc = test_kit::builders::allocation(7, &job, node.id);
+    let group = &job.task_groups[0];
+    let port = |task: &str, label: &str, value| AllocatedPort {
+        label: label.to_owned(),
+        value,
+        to: value,
+        host_ip: "10.0.0.5".to_owned(),
+        task: task.to_owned(),
+        ..AllocatedPort::default()
+    };
+    let first = group.tasks[0].name.clone();
+    alloc.resources.ports = vec![
+        port("", "admin", 1),
+        port("", "db", 2),
+        port(&first, "db", 3),
+        port("cache-1", "db", 4),
+    ];
+    let facts = NodeFacts::new(&node, "global");
+    let ports_of = |env: TaskEnv<'_>| -> Vec<String> {
+        let variables = lines(env.into_variables());
+        let is_port = |line: &String| line.starts_with("NOMAD_PORT_");
+        variables.into_iter().filter(is_port).collect()
+    };
+    let own = TaskEnv::new(&job, group, &group.tasks[0], &alloc, &facts, None);
+    assert_eq!(
+        own.interpolate("${NOMAD_ADDR_cache_1_db} ${NOMAD_IP_cache_1_db}"),
+        "10.0.0.5:4 10.0.0.5"
+    );
+    assert_eq!(
+        ports_of(own),
+        [
+            "NOMAD_PORT_admin=1",
+            "NOMAD_PORT_cache_1_db=4",
+            "NOMAD_PORT_db=3"
+        ]
+    );
+    let of_group = TaskEnv::of_group(&job, group, &alloc, &facts);
+    assert_eq!(
+        ports_of(of_group),
+        ["NOMAD_PORT_admin=1", "NOMAD_PORT_db=2"]
+    );
+    let used: Vec<_> = alloc.resources.ports_of(&first).collect();
+    assert_eq!(
+        used.iter().map(|it| it.value).collect::<Vec<_>>(),
+        [3, 1, 2]
     );
 }

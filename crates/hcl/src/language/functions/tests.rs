@@ -36,6 +36,18 @@ const VALUES: &[(&str, &str)] = &[
     ("pow(2, 10)", "1024"),
     ("signum(-0.1)", "-1"),
     ("signum(0)", "0"),
+    // identifiers
+    (
+        "uuidv5(\"dns\", \"www.terraform.io\")",
+        "\"a5008fae-b28c-5ba5-96cd-82b4c53552d6\"",
+    ),
+    (
+        "uuidv5(\"6ba7b811-9dad-11d1-80b4-00c04fd430c8\", \"a\") == uuidv5(\"url\", \"a\")",
+        "true",
+    ),
+    ("strlen(uuidv4())", "36"),
+    ("substr(uuidv4(), 14, 1)", "\"4\""),
+    ("uuidv4() == uuidv4()", "false"),
     // texts
     ("chomp(\"a\\r\\n\\n\")", "\"a\""),
     ("indent(2, \"a\\nb\")", "\"a\\n  b\""),
@@ -164,6 +176,10 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 const REFUSALS: &[(&str, &str)] = &[
+    (
+        "uuidv5(\"ip\", \"a\")",
+        "is no namespace: want dns, url, oid, x500 or a UUID",
+    ),
     ("abs(\"x\")", "argument 1 must be a number; got a string"),
     ("abs()", "got 0 arguments, call it as abs(number)"),
     ("abs(1, 2)", "got 2 arguments"),

@@ -7,7 +7,7 @@ const NOT_REPEATABLE: &str =
 const NOT_HERE: &str = "this version of Kafila does not have it; compute the value beforehand and \
                         pass it as a variable";
 
-const TABLE: [(&str, &str); 23] = [
+const TABLE: [(&str, &str); 21] = [
     (
         "abspath",
         "a path stays as it is written; write an absolute one",
@@ -32,9 +32,7 @@ const TABLE: [(&str, &str); 23] = [
     ("timestamp", NOT_REPEATABLE),
     ("toset", "use convert(value, set(string)), or distinct"),
     ("tostring", "use convert(value, string)"),
-    ("uuid", NOT_REPEATABLE),
-    ("uuidv4", NOT_REPEATABLE),
-    ("uuidv5", NOT_HERE),
+    ("uuid", "use uuidv4"),
     ("yamldecode", "use jsondecode, or an HCL expression"),
     ("yamlencode", "use jsonencode, whose text is YAML too"),
 ];

@@ -6,7 +6,7 @@ use model::service::OnUpdate;
 
 use crate::canonical::check::{Check, Path};
 
-/// The place of a service: the names around it, and the labels of the group's ports.
+/// The place of a service: the names around it, and the labels of the ports that it can name.
 pub(in crate::canonical) struct Place<'a> {
     pub(in crate::canonical) job: &'a str,
     pub(in crate::canonical) group: &'a str,

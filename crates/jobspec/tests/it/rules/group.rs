@@ -93,6 +93,72 @@ fn networks_and_ports() {
 }
 
 #[test]
+fn networks_of_tasks() {
+    let resources = |group: &str, ports: &[&[&str]]| {
+        let tasks = ports.iter().enumerate().map(|(position, ports)| {
+            format!(
+                "task \"t{position}\" {{\n driver = \"mock_driver\"\n resources {{\n network {{\n mode = \
+                 \"bridge\"\n mbits = 10\n {}\n }}\n }}\n }}\n",
+                ports.join("\n")
+            )
+        });
+        let tasks: String = tasks.collect();
+        admit(&format!(
+            "job \"j\" {{\n group \"g\" {{\n network {{\n {group}\n }}\n {tasks}\n }}\n}}"
+        ))
+    };
+    let http = "port \"http\" {}";
+    // Two tasks may use one label.
+    let admitted = resources("", &[&[http, "port \"db\" { static = 5432 }"], &[http]]).unwrap();
+    let networks = &admitted.job.task_groups[0].tasks[0].resources.networks;
+    assert_eq!(
+        (networks[0].mode.as_str(), networks[0].mbits),
+        ("bridge", Some(10))
+    );
+    let ports: Vec<_> = networks[0]
+        .ports
+        .iter()
+        .map(|port| (&*port.label, port.static_port))
+        .collect();
+    assert_eq!(ports, [("db", Some(5432)), ("http", None)]);
+    let said = admitted.warnings.join(" ");
+    assert!(
+        said.contains("Task \"g.t1\": the network block in resources is deprecated"),
+        "{said}"
+    );
+    let refused = [
+        (
+            "",
+            vec![[http, http]],
+            "task[\"t0\"].resources.network[0].port[\"http\"]: Port label http already in use",
+        ),
+        (
+            http,
+            vec![[http, ""]],
+            "Port label http already in use by group[\"g\"].network[0].port[\"http\"]",
+        ),
+        (
+            "port \"a\" { static = 80 }",
+            vec![["port \"b\" { static = 80 }", ""]],
+            "task[\"t0\"].resources.network[0].port[\"b\"].static: Static port 80 already reserved by a",
+        ),
+        (
+            "",
+            vec![
+                ["port \"a\" { static = 80 }", ""],
+                ["port \"a\" { static = 80 }", ""],
+            ],
+            "task[\"t1\"].resources.network[0].port[\"a\"].static: Static port 80 already reserved by a",
+        ),
+    ];
+    for (group, tasks, problem) in refused {
+        let tasks: Vec<&[&str]> = tasks.iter().map(|ports| ports.as_slice()).collect();
+        let error = resources(group, &tasks).unwrap_err();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
 fn names_become_directories() {
     for (name, message) in [
         ("a/b", "Task group name cannot include slashes"),

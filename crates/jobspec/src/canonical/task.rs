@@ -62,10 +62,10 @@ pub(super) fn task(
     }
     let ranks = rank::Ranks::of(&spec.affinities, &[]);
     ranks.refuse_for_system(check, path, around.job_type);
-    let driver = driver(check, path, spec.driver.as_deref());
+    let full_name = format!("{}.{name}", around.group_name);
+    let driver = driver(check, path, spec.driver.as_deref(), &full_name);
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
     identity(check, path, spec.identity.as_ref());
-    let full_name = format!("{}.{name}", around.group_name);
     let resources = resources::resources(check, path, spec.resources.as_ref(), &full_name);
     let own_ports = resources.networks.iter().flat_map(|network| &network.ports);
     let own_ports = own_ports.map(|port| port.label.as_str());
@@ -112,21 +112,19 @@ pub(super) fn task(
     }
 }
 
-fn driver(check: &mut Check, path: &Path, driver: Option<&str>) -> String {
+/// Reads the driver. Another than those of this version is accepted: a plugin or a later version of
+/// the node may have it, and the scheduler knows which node does.
+fn driver(check: &mut Check, path: &Path, driver: Option<&str>, task: &str) -> String {
     let driver = driver.unwrap_or_default();
-    let field = path.field("driver");
     let known = driver_config::names();
     if driver.is_empty() {
         let message = format!("Missing task driver: write driver = {known}");
-        check.error(field, message);
+        check.error(path.field("driver"), message);
     } else if !driver_config::is_known(driver) {
-        let message = match driver {
-            "exec" | "java" | "qemu" | "podman" | "exec2" => {
-                format!("driver {driver:?} is not supported by this version of Kafila: use {known}",)
-            }
-            _ => format!("unknown driver {driver:?}: use {known}"),
-        };
-        check.error(field, message);
+        check.warn(format!(
+            "Task {task:?}: nodes of this version have no driver {driver:?}, so its group waits for \
+             another node. Drivers of this version: {known}"
+        ));
     }
     driver.to_owned()
 }

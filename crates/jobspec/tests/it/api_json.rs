@@ -125,7 +125,7 @@ fn unknown_keys_are_ignored_and_near_misses_warned_about() {
 fn errors_of_the_job_itself_are_pointed_at_their_lines() {
     let text = serde_json::to_string_pretty(&json!({
         "ID": "a", "Priority": 500,
-        "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "nope"}]}]
+        "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": ""}]}]
     }))
     .unwrap();
     let parsed = parse_api_json("j.json", &text).unwrap();

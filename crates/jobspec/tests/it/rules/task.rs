@@ -31,8 +31,6 @@ fn tasks() {
         ("", "    task \".\" {\n      driver = \"mock_driver\"\n    }", "",
             "$g.task[\".\"].name", "Task cannot be named \".\""),
         ("", "    task \"u\" {\n    }", "", "$g.task[\"u\"].driver", "Missing task driver"),
-        ("", "    task \"u\" {\n      driver = \"x\"\n    }", "",
-            "$g.task[\"u\"].driver", "unknown driver \"x\": use \"raw_exec\""),
         ("", "", "      env {\n        A = \"b\\u0000\"\n      }", "$t.env", "the value of \"A\" cannot include null"),
         ("", "", "      env = {\n        \"a\\u0000\" = \"b\"\n      }", "$t.env", "the name \"a\\0\" cannot include null"),
         ("", "", "      meta {\n        a = \"\\u0000\"\n      }", "$t.meta", "the value of \"a\" cannot include null"),

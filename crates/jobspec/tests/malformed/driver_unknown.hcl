@@ -1,7 +1,0 @@
-job "web" {
-  group "server" {
-    task "http" {
-      driver = "raw-exec"
-    }
-  }
-}

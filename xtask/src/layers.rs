@@ -60,7 +60,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("invariants", &["model", "state", "placement", "store"]),
     ("proto", &["model", "jobdiff", "spec"]),
     ("listing", &["model"]),
-    ("api-view", &["model", "state", "rollout", "proto"]),
+    (
+        "api-view",
+        &["model", "state", "rollout", "scheduler", "proto"],
+    ),
     (
         "event-stream",
         &["model", "state", "store", "proto", "api-view"],

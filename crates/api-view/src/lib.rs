@@ -1,10 +1,14 @@
 //! Stored objects as the API returns them: joined with state that is derived from other objects.
 
+mod explanation;
+
 use std::collections::BTreeMap;
 
 use model::{Deployment, Indexed, Job, JobKey};
 use proto::{AllocationRead, DeploymentGroupRead, JobRead, v1};
 use state::{AllocView, GroupSummary, Snapshot};
+
+pub use explanation::explanation;
 
 /// Returns the current job.
 pub fn job(snapshot: &Snapshot, key: &JobKey, job: &Indexed<Job>) -> v1::Job {

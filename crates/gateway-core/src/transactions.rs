@@ -165,6 +165,21 @@ impl Core {
         Ok(self.replica.ready(self.request_timeout).await?)
     }
 
+    /// Looks something up. What seems missing is looked up again in a fresh snapshot, unless the store
+    /// cannot be reached.
+    ///
+    /// # Errors
+    /// No replica is complete, or the error of `look`.
+    pub async fn look<T>(&self, look: impl Fn(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
+        match look(&self.snapshot(true).await?) {
+            Ok(found) => Ok(found),
+            Err(error) => match self.fresh().await {
+                Ok(fresh) => look(&fresh),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
     /// Returns a state that includes every write acknowledged before the call.
     ///
     /// # Errors

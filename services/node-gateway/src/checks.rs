@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use admission::jobs::restart_alloc::RestartTarget;
-use identity::Role;
 use proto::internal::v1::NodeChecksRequest;
-use proto::internal::v1::node_files_client::NodeFilesClient;
 use proto::v1;
 use service_kit::request as with_deadline;
 use tonic::{Code, Status};
 
+use crate::node_call;
 use crate::node_gateway::NodeGateway;
 
 /// The timeout of the node's answer, which it has in memory; the connection may be new.
@@ -23,28 +22,21 @@ pub async fn checks(
     gateway: &NodeGateway,
     target: &RestartTarget,
 ) -> Result<Vec<v1::AllocationCheck>, Status> {
-    let (node, name) = (&target.node, &target.node.name);
-    let transport = &gateway.config.transport;
-    let channel = transport.connect_lazy_to(&node.address, Role::Node, &node.id.to_string());
-    let channel = channel.map_err(|error| {
-        Status::unavailable(format!(
-            "node {name} cannot be reached at {}: {error}",
-            node.address
-        ))
-    })?;
+    let node = &target.node;
+    let mut client = node_call::client(&gateway.config.transport, node)?;
     let message = NodeChecksRequest {
         alloc_id: target.alloc_id.to_string(),
         secret: node.secret.clone(),
     };
     let asked = with_deadline(message, NODE_TIMEOUT);
-    match NodeFilesClient::new(channel).checks(asked).await {
+    match client.checks(asked).await {
         Ok(response) => Ok(response.into_inner().checks),
-        Err(status) if status.code() == Code::Unimplemented => Err(Status::failed_precondition(
-            format!("node {name} runs an older agent that has no service checks: upgrade it"),
-        )),
-        Err(status) => Err(Status::new(
-            status.code(),
-            format!("node {name}: {}", status.message()),
-        )),
+        Err(status) if status.code() == Code::Unimplemented => {
+            Err(Status::failed_precondition(format!(
+                "node {} runs an older agent that has no service checks: upgrade it",
+                node.name
+            )))
+        }
+        Err(status) => Err(node_call::failure(node, &status)),
     }
 }

@@ -9,7 +9,7 @@
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports, which [`packing`] puts into transactions, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
-//! [`restart`] restarts tasks, [`checks`] asks for the states of service checks. [`introduction`]
+//! [`restart`] restarts tasks, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
 //! issues the certificates of nodes.
 
 pub mod assignments;
@@ -23,6 +23,7 @@ pub mod logs;
 pub mod metrics;
 pub mod mount;
 pub mod node_ca;
+mod node_call;
 pub mod node_gateway;
 pub mod packing;
 pub mod report_loop;

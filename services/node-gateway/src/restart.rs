@@ -6,52 +6,23 @@
 use std::time::Duration;
 
 use admission::jobs::restart_alloc::RestartTarget;
-use gateway_core::Error;
-use identity::Role;
 use proto::internal::v1::NodeRestartRequest;
-use proto::internal::v1::node_files_client::NodeFilesClient;
 use service_kit::request as with_deadline;
 use tonic::{Code, Status};
 
+use crate::node_call;
 use crate::node_gateway::NodeGateway;
 
 /// The timeout of the node's answer: it stores the restart, and the connection may be new.
 const NODE_TIMEOUT: Duration = Duration::from_secs(10);
-
-#[derive(Debug, thiserror::Error)]
-#[error("node {name} cannot be reached at {address}, so nothing was restarted: {reason}")]
-struct Unreachable {
-    name: String,
-    address: String,
-    reason: String,
-}
-
-impl From<Unreachable> for Error {
-    fn from(failure: Unreachable) -> Self {
-        Self::new(Code::Unavailable, failure)
-    }
-}
 
 /// Asks the node to restart the tasks; returns their names once the node has stored the restart.
 ///
 /// # Errors
 /// The node cannot be reached, refuses, or does not answer, which leaves the outcome open.
 pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Vec<String>, Status> {
-    let unreachable = |reason: String| {
-        Error::from(Unreachable {
-            name: target.node.name.clone(),
-            address: target.node.address.clone(),
-            reason,
-        })
-    };
-    let transport = &gateway.config.transport;
-    let channel = transport
-        .connect_lazy_to(
-            &target.node.address,
-            Role::Node,
-            &target.node.id.to_string(),
-        )
-        .map_err(|error| unreachable(error.to_string()))?;
+    let node = &target.node;
+    let mut client = node_call::client(&gateway.config.transport, node)?;
     let (task, all_tasks) = target.scope.to_request();
     let message = NodeRestartRequest {
         alloc_id: target.alloc_id.to_string(),
@@ -60,14 +31,15 @@ pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Ve
         secret: target.node.secret.clone(),
     };
     let asked = with_deadline(message, NODE_TIMEOUT);
-    let status = match NodeFilesClient::new(channel).restart(asked).await {
+    let status = match client.restart(asked).await {
         Ok(response) => return Ok(response.into_inner().tasks),
         Err(status) => status,
     };
-    let name = &target.node.name;
+    let name = &node.name;
     Err(match status.code() {
         Code::Unavailable if is_connect_error(&status) => {
-            unreachable(status.message().to_owned()).into()
+            let reason = format!("{}; nothing was restarted", status.message());
+            node_call::unreachable(node, reason)
         }
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
             Status::unknown(format!(
@@ -83,7 +55,7 @@ pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Ve
              stop the allocation"
         )),
         Code::InvalidArgument => status,
-        code => Status::new(code, format!("node {name}: {}", status.message())),
+        _ => node_call::refusal(node, &status),
     })
 }
 

@@ -146,7 +146,7 @@ impl Api {
 
     /// Finds a registered process; `None`: it is this one.
     async fn process(&self, address: &str) -> Result<Option<Peer>, Status> {
-        let found = self.found(|snapshot| {
+        let found = self.gateway.core.look(|snapshot| {
             let is_meant = |key: &ProcessKey| {
                 let host = key.address.split_once("://").map(|(_, host)| host);
                 key.address == address || host == Some(address)
@@ -185,18 +185,6 @@ impl Api {
         Ok(AgentClient::new(channel))
     }
 
-    /// Looks something up. What seems missing is looked up again in a fresh snapshot, if the store
-    /// answers.
-    async fn found<T>(&self, look: impl Fn(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
-        match look(&self.gateway.core.snapshot(true).await?) {
-            Ok(found) => Ok(found),
-            Err(error) => match self.gateway.core.fresh().await {
-                Ok(fresh) => look(&fresh),
-                Err(_) => Err(error),
-            },
-        }
-    }
-
     fn leader(&self, service: &str) -> Result<Peer, Status> {
         let invalid = |message: &str| Err(invalid_field("target.service", message));
         let role = match role_of(service) {
@@ -228,7 +216,7 @@ impl Api {
     }
 
     async fn node(&self, id: &str) -> Result<Peer, Status> {
-        let found = self.found(|snapshot| {
+        let found = self.gateway.core.look(|snapshot| {
             let id = nodes::find(snapshot, id)?;
             let node = snapshot.node(id).expect("found in this snapshot");
             Ok((id, node.value.name.clone(), node.value.address.clone()))

@@ -26,8 +26,7 @@ impl Api {
         Ok(v1::RestartAllocationResponse { tasks })
     }
 
-    /// Finds the node to ask. What seems missing is looked up again in a fresh snapshot, unless the
-    /// store cannot be reached.
+    /// Finds the node to ask.
     async fn find_restart(
         &self,
         request: &v1::RestartAllocationRequest,
@@ -38,25 +37,19 @@ impl Api {
             let target = restart_alloc::locate(snapshot, view, &request.task, request.all_tasks)?;
             Ok::<RestartTarget, Error>(target)
         };
-        let stale = self.gateway.core.snapshot(true).await?;
-        match look(&stale) {
-            Ok(target) => Ok(target),
-            Err(error) => match self.gateway.core.fresh().await {
-                Ok(fresh) => look(&fresh),
-                Err(_) => Err(error),
-            },
-        }
+        self.gateway.core.look(look).await
     }
 
     pub(super) async fn allocation_checks(
         &self,
         request: v1::GetAllocationChecksRequest,
     ) -> Result<v1::GetAllocationChecksResponse, Status> {
-        let snapshot = self.gateway.core.snapshot(true).await?;
-        let id = find(&snapshot, &request.alloc_id).map_err(Error::from)?;
-        let view = snapshot.alloc(id).expect("found in this snapshot");
-        let target = restart_alloc::locate_checks(&snapshot, view).map_err(Error::from)?;
-        let checks = match target {
+        let look = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.alloc_id)?;
+            let view = snapshot.alloc(id).expect("found in this snapshot");
+            Ok::<_, Error>(restart_alloc::locate_checks(snapshot, view)?)
+        };
+        let checks = match self.gateway.core.look(look).await? {
             Some(target) => checks::checks(&self.gateway.node, &target).await?,
             None => Vec::new(),
         };

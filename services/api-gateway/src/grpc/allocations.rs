@@ -92,22 +92,14 @@ impl Allocations for Api {
 }
 
 impl Api {
-    /// Finds the source of the output. What seems missing is looked up again in a fresh snapshot,
-    /// unless the store cannot be reached.
+    /// Finds the source of the output.
     async fn find_logs(&self, request: &v1::LogsRequest) -> Result<LogSource, Error> {
         let look = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
             Ok::<LogSource, Error>(locate(snapshot, view, &request.task)?)
         };
-        let stale = self.gateway.core.snapshot(true).await?;
-        match look(&stale) {
-            Ok(source) => Ok(source),
-            Err(error) => match self.gateway.core.fresh().await {
-                Ok(fresh) => look(&fresh),
-                Err(_) => Err(error),
-            },
-        }
+        self.gateway.core.look(look).await
     }
 }
 

@@ -1,0 +1,61 @@
+//! Calls of a node: its address, and what a status of it means.
+
+use admission::jobs::alloc_node::AllocNode;
+use gateway_core::Error;
+use identity::Role;
+use proto::internal::v1::node_files_client::NodeFilesClient;
+use service_kit::{TracedChannel, Transport};
+use tonic::{Code, Status};
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "node {name} cannot be reached at {address}: {reason}. Check that its agent runs, and that \
+     gateways reach this address"
+)]
+struct Unreachable {
+    name: String,
+    address: String,
+    reason: String,
+}
+
+/// Returns a client of the node; it connects with the first call.
+///
+/// # Errors
+/// The node's address is invalid.
+pub(crate) fn client(
+    transport: &Transport,
+    node: &AllocNode,
+) -> Result<NodeFilesClient<TracedChannel>, Status> {
+    let channel = transport.connect_lazy_to(&node.address, Role::Node, &node.id.to_string());
+    match channel {
+        Ok(channel) => Ok(NodeFilesClient::new(channel)),
+        Err(error) => Err(unreachable(node, error.to_string())),
+    }
+}
+
+/// Converts the status of a node: an unreachable node is `UNAVAILABLE`, and the refusal of a node is
+/// passed on with its name.
+pub(crate) fn failure(node: &AllocNode, status: &Status) -> Status {
+    match status.code() {
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+            unreachable(node, status.message().to_owned())
+        }
+        _ => refusal(node, status),
+    }
+}
+
+/// Returns the status of a node with the node's name.
+pub(crate) fn refusal(node: &AllocNode, status: &Status) -> Status {
+    let message = format!("node {}: {}", node.name, status.message());
+    Status::new(status.code(), message)
+}
+
+pub(crate) fn unreachable(node: &AllocNode, reason: String) -> Status {
+    let (name, address) = (node.name.clone(), node.address.clone());
+    let failure = Unreachable {
+        name,
+        address,
+        reason,
+    };
+    Error::new(Code::Unavailable, failure).into()
+}

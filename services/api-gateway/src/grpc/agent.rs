@@ -14,7 +14,6 @@ use proto::v1::agent_client::AgentClient;
 use proto::v1::agent_server::Agent;
 use service_host::role_of;
 use service_kit::{TracedChannel, request as with_deadline};
-use state::Snapshot;
 use tonic::{Code, Request, Response, Status};
 use tracing::info;
 

@@ -35,20 +35,21 @@ pub async fn keep_registered(
     let key = Key::Process(process);
     let mut retry = Retry::default();
     loop {
-        let registered = tokio::select! {
+        let granted = tokio::select! {
             () = ended.cancelled() => return,
-            registered = register(&client, &key, &info) => registered,
+            granted = Lease::grant(&client, TTL) => granted,
         };
-        match registered {
-            Ok(lease) => {
-                debug!(?key, "process registered");
-                retry.reset();
-                tokio::select! {
-                    () = ended.cancelled() => return end(&client, lease).await,
-                    () = renew(&client, lease) => info!("the registration has expired: registering again"),
-                }
-            }
-            Err(error) => debug!(%error, "cannot register the process"),
+        let failed = match granted {
+            // A registration may be stored before its answer comes, so every lease is given back.
+            Ok(lease) => tokio::select! {
+                () = ended.cancelled() => return end(&client, lease).await,
+                failed = hold(&client, &key, &info, lease, &mut retry) => failed,
+            },
+            Err(error) => Some(error),
+        };
+        match failed {
+            Some(error) => debug!(%error, "cannot register the process"),
+            None => info!("the registration has expired: registering again"),
         }
         tokio::select! {
             () = ended.cancelled() => return,
@@ -57,9 +58,31 @@ pub async fn keep_registered(
     }
 }
 
-/// Stores the registration under a new lease. It replaces that of an earlier process at the address.
-async fn register(client: &Client, key: &Key, info: &ProcessInfo) -> Result<Lease, Error> {
-    let lease = Lease::grant(client, TTL).await?;
+/// Registers the process and renews its lease until that expires; returns the error of a registration
+/// that failed.
+async fn hold(
+    client: &Client,
+    key: &Key,
+    info: &ProcessInfo,
+    lease: Lease,
+    retry: &mut Retry,
+) -> Option<Error> {
+    if let Err(error) = register(client, key, info, lease).await {
+        return Some(error);
+    }
+    debug!(?key, "process registered");
+    retry.reset();
+    renew(client, lease).await;
+    None
+}
+
+/// Stores the registration under a lease. It replaces that of an earlier process at the address.
+async fn register(
+    client: &Client,
+    key: &Key,
+    info: &ProcessInfo,
+    lease: Lease,
+) -> Result<(), Error> {
     loop {
         let earlier = client.get(key).await?;
         let mod_revision = earlier.map_or(0, |stored| stored.mod_revision);
@@ -73,7 +96,7 @@ async fn register(client: &Client, key: &Key, info: &ProcessInfo) -> Result<Leas
             })
             .await?;
         if let Commit::Done { .. } = read_response(&txn, &answer) {
-            return Ok(lease);
+            return Ok(());
         }
     }
 }
@@ -158,8 +181,17 @@ mod tests {
     async fn the_next_process_at_the_address_takes_over_and_outlives_the_last_one() {
         let (_store, client) = connected().await;
         let key = Key::Process(process());
-        let first = register(&client, &key, &info("1")).await.unwrap();
-        let second = register(&client, &key, &info("2")).await.unwrap();
+        let mut leases = Vec::new();
+        for version in ["1", "2"] {
+            let lease = Lease::grant(&client, TTL).await.unwrap();
+            register(&client, &key, &info(version), lease)
+                .await
+                .unwrap();
+            leases.push(lease);
+        }
+        let [first, second] = leases[..] else {
+            unreachable!("two leases")
+        };
         end(&client, first).await;
         until_stored(&client, Some(info("2"))).await;
         end(&client, second).await;
@@ -169,9 +201,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_process_whose_lease_is_gone_registers_again() {
         let (_store, client) = connected().await;
-        let lease = register(&client, &Key::Process(process()), &info("1"))
-            .await
-            .unwrap();
+        let lease = Lease::grant(&client, TTL).await.unwrap();
         let short = Lease {
             ttl: Duration::from_millis(300),
             ..lease

@@ -2,7 +2,7 @@
 
 use model::EvalId;
 use proto::v1;
-use state::Key;
+use state::{Entity, Key};
 use tonic::Code;
 
 use crate::support::{Suite, alloc, ask, job, node};
@@ -150,6 +150,34 @@ async fn concurrent_registrations_of_one_job_make_one_version_each() {
         changed,
         "each change is a version of its own"
     );
+}
+
+/// More allocations than one transaction marks.
+#[tokio::test]
+async fn a_stop_without_shutdown_delay_reaches_every_allocation_of_a_large_job() {
+    let (suite, mut job, node) = (Suite::start(1).await, job("web"), node(1));
+    job.task_groups[0].shutdown_delay = std::time::Duration::from_secs(600);
+    let registered = suite.register(&job).await;
+    let count = admission::jobs::evaluate::MAX_MARKED as u128 + 20;
+    for number in 1..=count {
+        suite
+            .put_alloc(&alloc(number, &job, &node, registered.index))
+            .await;
+    }
+    let stop = v1::DeregisterJobRequest {
+        job_id: "web".to_owned(),
+        no_shutdown_delay: true,
+        ..Default::default()
+    };
+    suite.jobs(0).deregister(ask(stop)).await.unwrap();
+    for number in 1..=count {
+        let id = model::AllocId::from_random(number);
+        let stored = suite.get(&Key::Alloc(id)).await.unwrap().entity;
+        let Entity::Alloc(alloc) = stored else {
+            panic!("{stored:?}");
+        };
+        assert!(alloc.transition.no_shutdown_delay, "allocation {number}");
+    }
 }
 
 #[tokio::test]

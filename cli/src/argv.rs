@@ -13,16 +13,16 @@ use clap::{Arg, Command};
 
 /// A command line in clap's syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Normalised {
-    pub(crate) words: Vec<OsString>,
+pub struct Normalised {
+    pub words: Vec<OsString>,
     /// The names of the program and its subcommands, for example `kafila job run`.
-    pub(crate) command: String,
+    pub command: String,
 }
 
 /// Normalises `words`, the program's name first.
 ///
 /// `root` must be built, so that global flags are known in every subcommand.
-pub(crate) fn normalise(words: impl IntoIterator<Item = OsString>, root: &Command) -> Normalised {
+pub fn normalise(words: impl IntoIterator<Item = OsString>, root: &Command) -> Normalised {
     let mut words = words.into_iter();
     let mut out: Vec<OsString> = words.next().into_iter().collect();
     let mut names = vec![root.get_name()];

@@ -1,6 +1,6 @@
 //! The `kafila` command: one binary, every command.
 //!
-//! In reading order: [`args`] declares the command line, `argv` normalises it for clap, and
+//! In reading order: [`args`] declares the command line, [`argv`] normalises it for clap, and
 //! `unsupported` lists Nomad's commands that Kafila lacks. `commands` executes one command each, with
 //! a `connection` to a gateway at an [`address`]. `resolve` looks up IDs and prefixes; `files` reads
 //! job files and the files of node pools, namespaces and volumes; `monitor` watches evaluations,
@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 
 pub mod address;
 pub mod args;
-mod argv;
+pub mod argv;
 mod commands;
 mod connection;
 mod context;

@@ -47,6 +47,9 @@ pub struct Options {
     pub store: Option<String>,
     /// Configuration file of the nodes, as TOML; `None`: none.
     pub node_config: Option<String>,
+    /// For measurements: its own etcd writes with fsync, and its history is compacted as in production,
+    /// so that [`Suite::check_history`] cannot replay it.
+    pub is_measured: bool,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
             otlp_endpoint: None,
             store: None,
             node_config: None,
+            is_measured: false,
         }
     }
 }
@@ -78,7 +82,15 @@ impl Suite {
     pub async fn start(options: Options) -> Result<Self> {
         let etcd = match options.store {
             Some(_) => None,
-            None => Some(Etcd::start().await.context("cannot start etcd")?),
+            None => {
+                // Of two values for a flag, etcd takes the last.
+                let durable: &[&str] = match options.is_measured {
+                    true => &["--unsafe-no-fsync=false"],
+                    false => &[],
+                };
+                let etcd = Etcd::start_with(durable).await;
+                Some(etcd.context("cannot start etcd")?)
+            }
         };
         let mut directory = tempfile::Builder::new().prefix("kafila-suite-").tempdir()?;
         if std::env::var_os("KAFILA_KEEP_LOGS").is_some() {
@@ -121,6 +133,20 @@ impl Suite {
         let own = self.etcd.as_ref().map(Etcd::endpoint);
         own.or_else(|| self.options.store.clone())
             .unwrap_or_default()
+    }
+
+    /// Returns the process id of its own etcd.
+    pub fn etcd_pid(&self) -> Option<u32> {
+        self.etcd.as_ref()?.pid()
+    }
+
+    /// Returns the metrics of its own etcd.
+    ///
+    /// # Errors
+    /// The store is not its own, or does not answer.
+    pub async fn etcd_metrics(&self) -> Result<String> {
+        let etcd = self.etcd.as_ref().context("the store is not the suite's")?;
+        Ok(etcd.metrics().await?)
     }
 
     /// Returns the address of a process's `/metrics`.
@@ -209,7 +235,7 @@ impl Suite {
         } else {
             settings.push(("ETCD__ENDPOINTS", self.store()));
         }
-        if service == "cluster-controller" {
+        if service == "cluster-controller" && !self.options.is_measured {
             // The whole history is replayed at the end.
             settings.push(("COMPACTION_HISTORY", "0s".to_owned()));
         }

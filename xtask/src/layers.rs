@@ -144,6 +144,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kafila-client", &["net", "proto", "spec", "tls"]),
     ("kafila", ANYTHING),
     ("integration-tests", ANYTHING),
+    ("kafila-bench", ANYTHING),
     ("simulation", ANYTHING),
 ];
 

@@ -125,6 +125,19 @@ impl Etcd {
         format!("{scheme}://{}", self.client)
     }
 
+    /// Returns its process id; `None`: it does not run.
+    pub fn pid(&self) -> Option<u32> {
+        self.keeper.as_ref()?.etcd_pid.parse().ok()
+    }
+
+    /// Returns its metrics as HTTP answers them.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn metrics(&self) -> io::Result<String> {
+        self.get("/metrics").await
+    }
+
     /// Requires TLS and client certificates from the next [`Self::restart`] on.
     pub fn set_tls(&mut self, files: TlsFiles) {
         self.tls = Some(files);
@@ -242,15 +255,20 @@ impl Etcd {
     }
 
     async fn is_healthy(&self) -> bool {
+        let answer = self.get("/health").await;
+        answer.is_ok_and(|answer| answer.contains(r#""health":"true""#))
+    }
+
+    async fn get(&self, path: &str) -> io::Result<String> {
         let asked = async {
             let mut stream = TcpStream::connect(self.health).await?;
-            stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
+            let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+            stream.write_all(request.as_bytes()).await?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await?;
-            io::Result::Ok(answer)
+            Ok(answer)
         };
-        let answer = timeout(Duration::from_secs(2), asked).await;
-        matches!(answer, Ok(Ok(answer)) if answer.contains(r#""health":"true""#))
+        timeout(Duration::from_secs(2), asked).await?
     }
 }
 

@@ -1,0 +1,14 @@
+//! Hollow nodes: thousands of nodes in one process, over the real protocol of nodes, without
+//! supervisors and without state on disk.
+//!
+//! [`script`] is the course of a group's tasks, read from its job; [`node`] decides what a node runs and
+//! reports, [`beats`]
+//! whether it was silent; [`registry`] knows what runs where and finds violations; all four are pure. [`wire`]
+//! translates messages, and [`fleet`] makes the calls.
+
+mod beats;
+pub(crate) mod fleet;
+pub(crate) mod node;
+pub(crate) mod registry;
+pub(crate) mod script;
+mod wire;

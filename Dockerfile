@@ -48,13 +48,13 @@ WORKDIR /source
 COPY . .
 # Every crate keeps its manifest and its root files, as empty programs. The next stage is then built anew
 # only when a manifest, the lock file or the list of root files changes.
-RUN find cli crates integration-tests services xtask fuzz -type f ! -name Cargo.toml \
+RUN find cli crates integration-tests sdk services tools/kafila-bench xtask fuzz -type f ! -name Cargo.toml \
         ! -path '*/src/lib.rs' ! -path '*/src/main.rs' ! -path '*/src/bin/*.rs' ! -name build.rs \
         ! -path '*/benches/*.rs' ! -path '*/examples/*.rs' ! -path '*/tests/*.rs' -delete \
-    && find cli crates integration-tests services xtask fuzz -name '*.rs' \
+    && find cli crates integration-tests sdk services tools/kafila-bench xtask fuzz -name '*.rs' \
         -exec sh -c 'for file; do echo "fn main() { }" >"$file"; done' _ {} + \
     && find . -mindepth 1 -maxdepth 1 ! -name cli ! -name crates ! -name integration-tests \
-        ! -name services ! -name xtask ! -name fuzz ! -name tools ! -name .cargo ! -name 'Cargo.*' \
+        ! -name sdk ! -name services ! -name xtask ! -name fuzz ! -name tools ! -name .cargo ! -name 'Cargo.*' \
         -exec rm -rf {} +
 
 # --- dependencies: third-party crates, compiled.
@@ -70,7 +70,7 @@ FROM dependencies AS build
 ARG PROFILE=dist
 COPY . .
 # Newer than the empty programs, or Cargo takes those for up to date.
-RUN find cli crates services -name '*.rs' -exec touch {} + \
+RUN find cli crates sdk services -name '*.rs' -exec touch {} + \
     && cargo build --locked --profile "$PROFILE" --package kafila --bin kafila \
     && mkdir /out \
     && scripts/split-symbols "target/$PROFILE/kafila" /out

@@ -192,3 +192,54 @@ fn every_variable_of_the_stack_is_in_the_example() -> Result<()> {
     }
     Ok(())
 }
+
+/// The image is compiled from a context without documentation, by a stage that keeps manifests only: a
+/// crate that either leaves out fails the build on machines with a registry, where no other test runs.
+#[test]
+fn the_image_is_built_from_the_folder_of_every_crate() -> Result<()> {
+    let manifest = read("Cargo.toml")?;
+    let members = manifest.lines().find_map(|line| {
+        line.strip_prefix("members = [")
+            .and_then(|rest| rest.strip_suffix(']'))
+    });
+    let members: Vec<&str> = members
+        .context("no members in Cargo.toml")?
+        .split(',')
+        .map(|member| member.trim().trim_matches('"').trim_end_matches("/*"))
+        .collect();
+    ensure!(members.contains(&"sdk/rust"), "members are {members:?}");
+    let (dockerfile, ignored) = (read("Dockerfile")?, read(".dockerignore")?);
+    let emptied = dockerfile
+        .lines()
+        .find(|line| line.contains(" ! -name Cargo.toml"));
+    let emptied: BTreeSet<&str> = emptied
+        .context("the Dockerfile has no stage of manifests")?
+        .split_whitespace()
+        .collect();
+    for member in members {
+        let parts = member.split('/').scan(String::new(), |path, part| {
+            if !path.is_empty() {
+                path.push('/');
+            }
+            path.push_str(part);
+            Some(path.clone())
+        });
+        let paths: Vec<String> = parts.collect();
+        let is_ignored = |path: &String| ignored.lines().any(|line| line == path);
+        ensure!(
+            !paths.iter().any(is_ignored),
+            ".dockerignore leaves out {member}"
+        );
+        let kept = format!("! -name {} ", paths[0]);
+        ensure!(
+            dockerfile.contains(&kept),
+            "the stage of manifests removes {member}"
+        );
+        let is_emptied = |path: &String| emptied.contains(path.as_str());
+        ensure!(
+            paths.iter().any(is_emptied),
+            "the stage of manifests keeps the sources of {member}, so each change of them compiles all dependencies"
+        );
+    }
+    Ok(())
+}

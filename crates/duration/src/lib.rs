@@ -78,9 +78,9 @@ pub fn show_setting(span: Duration) -> String {
         return "0s".to_owned();
     }
     let ascending = [0, 1, 4, 5, 6, 7].map(|unit| UNITS[unit]);
-    let units = ascending.into_iter().chain([("d", DAY)]);
+    let mut units = ascending.into_iter().chain([("d", DAY)]);
     let fits = |(_, scale): &(&str, u64)| nanoseconds.is_multiple_of(u128::from(*scale));
-    let (unit, scale) = units.filter(fits).next_back().unwrap_or(UNITS[0]);
+    let (unit, scale) = units.rfind(fits).unwrap_or(UNITS[0]);
     format!("{}{unit}", nanoseconds / u128::from(scale))
 }
 

@@ -186,7 +186,7 @@ pub(crate) struct Storm {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    model::duration::parse_duration(text).map_err(|error| error.to_string())
+    duration::parse_duration(text).map_err(|error| error.to_string())
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -54,7 +54,7 @@ fn field<'a>(task: &'a v1::Task, name: &str) -> Option<&'a Kind> {
 
 fn option(task: &v1::Task, name: &str) -> Option<Duration> {
     match field(task, name)? {
-        Kind::StringValue(text) => model::duration::parse_duration(text).ok(),
+        Kind::StringValue(text) => duration::parse_duration(text).ok(),
         _ => None,
     }
 }

@@ -184,7 +184,6 @@ impl Bench {
                 prefix: self.prefix.clone(),
                 ..v1::QueryOptions::default()
             }),
-            ..v1::ListJobsRequest::default()
         };
         let answer = self.api.jobs().list(request).await?;
         let (mut placed, mut running) = (0, 0);

@@ -1,4 +1,4 @@
-//! What running containers use, read from the engine and kept for the agent's metrics.
+//! Usage of running containers, read from the engine and kept for the agent's metrics.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a load has measured.
+//! The measurements of a load.
 
 use crate::sample::Sample;
 

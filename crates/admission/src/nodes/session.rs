@@ -19,7 +19,8 @@ pub enum SessionRefusal {
     #[error("node {0} is not registered: register it first")]
     Unknown(NodeId),
     #[error(
-        "the secret is not the one that node {0} was registered with: a node keeps its first one"
+        "the secret is not the one that node {0} was registered with: a node keeps its first one. If the \
+         node has lost its data_dir, remove its record by `kafila system gc` once it is down"
     )]
     WrongSecret(NodeId),
     #[error("{caller} may not act for node {node_id}: a node acts for the node in its certificate")]

@@ -1,4 +1,4 @@
-//! What runs where in a fleet, how far a load is, and the violations.
+//! The allocations that each node of a fleet runs, the progress of a load, and the violations.
 //!
 //! Pure; times are milliseconds since the start of the run.
 

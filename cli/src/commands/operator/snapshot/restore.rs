@@ -64,7 +64,8 @@ pub(super) async fn run(context: &Context, args: &Restore) -> Result<Exit, Error
     }
     context.finish(&format!(
         "Created {} from revision {revision}; the store continues from revision {restored}\n\
-         Start etcd with --data-dir {} --name {}, and then the services.",
+         Start etcd with --data-dir {} --name {} --max-txn-ops 2048 --max-request-bytes 4194304, and \
+         then the services.",
         args.data_dir.display(),
         args.data_dir.display(),
         args.name

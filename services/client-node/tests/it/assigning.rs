@@ -145,7 +145,7 @@ async fn an_invalid_assignment_does_not_block_the_others() {
     let (cluster, _gateway, node) = start(&place).await;
     let mut job = mock(serde_json::json!({"run_for": "1h"}));
     let groupless = cluster.assign_as(1, &job, |alloc| alloc.task_group = "no such group".into());
-    job.task_groups[0].tasks[0].driver = "no_such_driver".to_owned();
+    job.task_groups[0].tasks[0].driver = String::new();
     job.version = 1;
     let undriven = cluster.assign(2, &job);
     let good = cluster.assign(3, &mock(serde_json::json!({"run_for": "1h"})));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::Result;
+use data_encoding::HEXLOWER;
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_server::{
     LogsService, LogsServiceServer,
 };
@@ -141,9 +142,9 @@ impl TraceService for Received {
                 contents.spans.push(SeenSpan {
                     service: service.clone(),
                     name: span.name,
-                    trace_id: hex(&span.trace_id),
-                    span_id: hex(&span.span_id),
-                    parent_span_id: hex(&span.parent_span_id),
+                    trace_id: HEXLOWER.encode(&span.trace_id),
+                    span_id: HEXLOWER.encode(&span.span_id),
+                    parent_span_id: HEXLOWER.encode(&span.parent_span_id),
                 });
             }
         }
@@ -180,8 +181,4 @@ fn service_name(resource: Option<Resource>) -> String {
         Some(Value::StringValue(name)) => name,
         _ => String::new(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

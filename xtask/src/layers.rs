@@ -53,6 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("lifecycle", &["model"]),
+    ("node-session", &[]),
     ("linearizability", &[]),
     ("identity", &[]),
     ("rights", &["identity"]),
@@ -88,7 +89,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["model", "net", "blocking", "state", "tls"]),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
-    ("docker-driver", &["model", "blocking", "task-drivers"]),
+    (
+        "docker-driver",
+        &["model", "blocking", "service-kit", "task-drivers"],
+    ),
     ("fingerprint", &["model", "task-drivers"]),
     (
         "task-runner",
@@ -169,6 +173,7 @@ const SERVICE: &[&str] = &[
     "local-state",
     "model",
     "net",
+    "node-session",
     "blocking",
     "periodic-launch",
     "pki",
@@ -219,6 +224,7 @@ const PURE: &[&str] = &[
     "linearizability",
     "listing",
     "identity",
+    "node-session",
     "rights",
     "template",
 ];

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use data_encoding::HEXLOWER;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -38,10 +39,6 @@ impl TraceService for Collector {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[tokio::test]
 async fn every_call_is_part_of_the_commands_trace() {
     let collector = Collector::default();
@@ -63,7 +60,7 @@ async fn every_call_is_part_of_the_commands_trace() {
         .find(|span| span.name == "kafila job status")
         .expect("a root span");
     assert!(root.parent_span_id.is_empty());
-    let trace_id = hex(&root.trace_id);
+    let trace_id = HEXLOWER.encode(&root.trace_id);
     let state = gateway.state();
     assert!(state.seen.len() >= 5, "{:?}", state.seen);
     for seen in &state.seen {

@@ -29,4 +29,4 @@ pub mod verify;
 pub use machine::{Answer, Applier, CommitId, Effect, Event, Ticket};
 pub use pending::Pending;
 pub use piece::Piece;
-pub use verify::{Accepted, NodeOutcome, PlanVerification, Refusal, Verification, verify};
+pub use verify::{Accepted, NodeOutcome, PlanRefusal, PlanVerification, Verification, verify};

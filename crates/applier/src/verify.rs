@@ -19,7 +19,7 @@ use state::Snapshot;
 
 use crate::pending::Pending;
 use crate::split::split;
-pub use verdict::{Accepted, NodeOutcome, PlanVerification, Refusal};
+pub use verdict::{Accepted, NodeOutcome, PlanRefusal, PlanVerification};
 
 /// A plan under verification against the newest committed state and the pending writes.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ pub enum Effect {
     /// Answer a waiting RPC.
     Reply {
         request: RequestId,
-        result: Result<(), Refusal>,
+        result: Result<(), NotOutstanding>,
     },
     /// Write the evaluation failed, with a follow-up that may run after `follow_up_after`.
     ///
@@ -62,14 +62,10 @@ pub struct Delivery {
     pub waited: Duration,
 }
 
-/// An answer is rejected.
+/// The answer of a worker is rejected: its delivery has timed out, was answered, or is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error(
-        "the delivery is not outstanding any more: drop the work, another worker has it or will"
-    )]
-    NotOutstanding,
-}
+#[error("the delivery is not outstanding any more: drop the work, another worker has it or will")]
+pub struct NotOutstanding;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnReason {

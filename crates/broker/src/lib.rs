@@ -34,7 +34,7 @@ mod tests;
 
 pub use broker::{Broker, Stats};
 pub use config::Config;
-pub use effect::{Delivery, Effect, Refusal, ReturnReason};
+pub use effect::{Delivery, Effect, NotOutstanding, ReturnReason};
 pub use entry::State;
 pub use event::{BlockedOn, Event, Fact, JobTypes, OpenEval, RequestId, SessionId};
 pub use room::{Asks, Room};

@@ -75,15 +75,15 @@ pub(crate) async fn credentials(
             ..password(server, auth.username.clone(), auth.password.clone())
         }));
     }
-    if let Some(path) = &settings.auth_config
+    if let Some(path) = &settings.config.auth_config
         && let Some(found) = from_file(path, &image.registry).await?
     {
         return Ok(Some(found));
     }
-    if settings.auth_helper.is_empty() {
+    if settings.config.auth_helper.is_empty() {
         return Ok(None);
     }
-    from_helper(&settings.auth_helper, server(&image.registry)).await
+    from_helper(&settings.config.auth_helper, server(&image.registry)).await
 }
 
 async fn from_file(path: &Path, registry: &str) -> Result<Option<DockerCredentials>, String> {
@@ -212,7 +212,7 @@ mod tests {
         let path = folder.path().join("config.json");
         std::fs::write(&path, file.to_string()).unwrap();
         let mut settings = Settings::new("/".into(), String::new());
-        settings.auth_config = Some(path);
+        settings.config.auth_config = Some(path);
         let image = Image::parse(image).unwrap();
         credentials(&Options::default(), &settings, &image)
             .await
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn the_tasks_own_credentials_come_first_and_a_missing_file_is_named() {
         let mut settings = Settings::new("/".into(), String::new());
-        settings.auth_config = Some("/nonexistent/config.json".into());
+        settings.config.auth_config = Some("/nonexistent/config.json".into());
         let image = Image::parse("r.example/x:1").unwrap();
         let error = credentials(&Options::default(), &settings, &image).await;
         assert!(error.unwrap_err().contains("/nonexistent/config.json"));

@@ -50,7 +50,13 @@ pub(crate) fn labels(
         ("node_id", &settings.node_id),
         ("node_name", &settings.node_name),
     ];
-    let patterns = || settings.extra_labels.iter().chain(&options.extra_labels);
+    let patterns = || {
+        settings
+            .config
+            .extra_labels
+            .iter()
+            .chain(&options.extra_labels)
+    };
     for (fact, value) in facts {
         if patterns().any(|pattern| glob_matches(pattern, fact)) {
             labels.insert(format!("{EXTRA}{fact}"), value.clone());
@@ -162,7 +168,7 @@ mod tests {
         let mut task = TaskConfig::new(id("web"));
         task.names.job_id = "shop".to_owned();
         let mut settings = Settings::new("/".into(), "node-1".to_owned());
-        settings.extra_labels = vec!["job_*".to_owned()];
+        settings.config.extra_labels = vec!["job_*".to_owned()];
         let labels = labels(&task, &Options::default(), &settings);
         assert_eq!(task_id(&labels), Some(task.id.clone()));
         assert_eq!(labels[NODE], "node-1");

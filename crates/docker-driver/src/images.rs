@@ -45,8 +45,8 @@ impl Docker {
             credentials,
             limit: options
                 .image_pull_timeout
-                .unwrap_or(self.settings.image_pull_timeout),
-            activity_limit: self.settings.pull_activity_timeout,
+                .unwrap_or(self.settings.config.image_pull_timeout),
+            activity_limit: self.settings.config.pull_activity_timeout,
         };
         say(
             &config.messages,

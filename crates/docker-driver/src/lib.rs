@@ -1,6 +1,6 @@
 //! The driver `docker`: each task is a container of a Docker Engine, reached over its socket.
 //!
-//! In reading order: [`settings`] are the node operator's; `options` are a task's, in `blocks` as job
+//! In reading order: [`config`] and [`settings`] are the node operator's; `options` are a task's, in `blocks` as job
 //! files write them; `request` turns both into the engine's create request, without I/O; `image` reads
 //! image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk name
 //! every container before it exists; `container` are names, labels and states, `engine` the link to the
@@ -13,6 +13,7 @@
 
 mod auth;
 mod blocks;
+pub mod config;
 mod container;
 mod driver;
 mod engine;
@@ -31,5 +32,6 @@ mod tasks;
 mod usage;
 mod wait;
 
+pub use config::DockerConfig;
 pub use settings::Settings;
 pub use tasks::Docker;

@@ -18,7 +18,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(20);
 impl Docker {
     /// Asks the engine for its version, and removes dangling containers.
     pub(crate) async fn probe(&self) {
-        if !self.settings.enabled {
+        if !self.settings.config.enabled {
             return;
         }
         // The engine may have been replaced since.
@@ -73,8 +73,11 @@ impl Docker {
             (".version", version.version.unwrap_or_default()),
             (".os_type", about.os_type.unwrap_or_default()),
             (".runtimes", runtimes.join(",")),
-            (".privileged.enabled", flag(self.settings.allow_privileged)),
-            (".volumes.enabled", flag(self.settings.volumes)),
+            (
+                ".privileged.enabled",
+                flag(self.settings.config.allow_privileged),
+            ),
+            (".volumes.enabled", flag(self.settings.config.volumes)),
         ];
         Ok(attributes
             .into_iter()
@@ -86,7 +89,7 @@ impl Docker {
     /// Removes this node's containers without a record: their agent lost its records, or died while it
     /// removed them.
     async fn remove_dangling(&self) {
-        let Some(grace) = self.settings.dangling_grace else {
+        let Some(grace) = self.settings.dangling_grace() else {
             return;
         };
         let listed = match self.engine.list(&self.settings.node_id).await {

@@ -95,8 +95,8 @@ fn env(task: &TaskConfig, options: &Options) -> Vec<String> {
 fn log_config(options: &Options, settings: &Settings) -> Result<HostConfigLogConfig, String> {
     let Some(logging) = &options.logging else {
         return Ok(HostConfigLogConfig {
-            typ: text(&settings.log_driver),
-            config: map(&settings.log_options),
+            typ: text(&settings.config.log_driver),
+            config: map(&settings.config.log_options),
         });
     };
     if !logging.kind.is_empty() && !logging.driver.is_empty() {

@@ -35,7 +35,7 @@ const FIND_PAUSES: [Duration; 3] = [
 impl Docker {
     pub(crate) async fn start_task(&self, config: TaskConfig) -> Result<(), StartError> {
         let id = config.id.clone();
-        if !self.settings.enabled {
+        if !self.settings.config.enabled {
             let message = "driver docker is not enabled on this node";
             return Err(StartError::Config(message.to_owned()));
         }
@@ -206,7 +206,11 @@ impl Docker {
     /// Checks that relative sources do not lead out of the allocation's directory by a link that an
     /// earlier run of the task made. Source: none; Nomad 2.0 mounts the link's target.
     fn check_sources(&self, config: &TaskConfig, options: &Options) -> Result<(), StartError> {
-        let Some(dirs) = config.dirs.as_ref().filter(|_| !self.settings.volumes) else {
+        let Some(dirs) = config
+            .dirs
+            .as_ref()
+            .filter(|_| !self.settings.config.volumes)
+        else {
             return Ok(());
         };
         let alloc_dir = dirs.root.parent().unwrap_or(&dirs.root);

@@ -26,13 +26,13 @@ pub struct Docker {
 
 impl Docker {
     pub fn new(settings: Settings) -> Self {
-        let description = if settings.enabled {
+        let description = if settings.config.enabled {
             "not probed yet"
         } else {
             "disabled"
         };
         Self {
-            engine: Engine::new(settings.socket.clone()),
+            engine: Engine::new(settings.config.socket.clone()),
             records: Records::new(settings.state_dir.clone()),
             pulls: Pulls::default(),
             boot_id: boot_id(),

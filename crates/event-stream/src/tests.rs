@@ -131,7 +131,7 @@ fn the_type_of_a_write_follows_from_its_changes() {
 #[test]
 fn the_type_of_a_nodes_change_follows_from_its_former_record() {
     let node = builders::node(1);
-    let told = |before: Option<model::Node>| {
+    let shown = |before: Option<model::Node>| {
         let change = put(Key::Node(node.id), Entity::Node(Box::new(node.clone())), 10);
         kind::of_write(&RevisionChanges {
             nodes_before: before.into_iter().collect(),
@@ -140,13 +140,13 @@ fn the_type_of_a_nodes_change_follows_from_its_former_record() {
     };
     let mut before = node.clone();
     before.eligibility = NodeEligibility::Ineligible;
-    assert_eq!(told(Some(before.clone())), "NodeEligibility");
+    assert_eq!(shown(Some(before.clone())), "NodeEligibility");
     before.status = NodeStatus::Down;
-    assert_eq!(told(Some(before)), "NodeStreamEvent");
+    assert_eq!(shown(Some(before)), "NodeStreamEvent");
     let mut before = node.clone();
     before.meta.insert("rack".into(), "r1".into());
-    assert_eq!(told(Some(before)), "NodeRegistration");
-    assert_eq!(told(None), "NodeStreamEvent", "it is not known any more");
+    assert_eq!(shown(Some(before)), "NodeRegistration");
+    assert_eq!(shown(None), "NodeStreamEvent", "it is not known any more");
 }
 
 fn shown(event: &v1::Event) -> &v1::Allocation {
@@ -264,7 +264,7 @@ fn only_the_side_that_has_changed_since_is_read_from_the_past() {
 fn a_job_is_shown_with_the_status_that_it_had() {
     let mut stored = Stored::default();
     let running = builders::service("web", 1);
-    let told = |stored: &Stored, job: &model::Job| {
+    let shown = |stored: &Stored, job: &model::Job| {
         let change = put(Key::Job(job.key()), Entity::Job(Box::new(job.clone())), 1);
         let asked = eval(EvalStatus::Pending, TriggeredBy::JobRegister, NOW);
         let events = describe(
@@ -283,16 +283,16 @@ fn a_job_is_shown_with_the_status_that_it_had() {
     let placed = builders::allocation(1, &running, builders::node(1).id);
     stored.put_alloc(&placed);
     stored.put_status(placed.id, ClientStatus::Running);
-    assert_eq!(told(&stored, &running), "pending");
+    assert_eq!(shown(&stored, &running), "pending");
 
     // Placed before, and over by now.
     let mut stored = Stored::default();
     stored.put_job(&running);
     stored.put_alloc(&placed);
     stored.advance(NOW);
-    assert_eq!(told(&stored, &running), "running");
+    assert_eq!(shown(&stored, &running), "running");
     stored.put_status(placed.id, ClientStatus::Complete);
-    assert_eq!(told(&stored, &running), "running");
+    assert_eq!(shown(&stored, &running), "running");
 
     // Over before.
     let mut stored = Stored::default();
@@ -300,12 +300,12 @@ fn a_job_is_shown_with_the_status_that_it_had() {
     stored.put_alloc(&placed);
     stored.put_status(placed.id, ClientStatus::Complete);
     stored.advance(NOW);
-    assert_eq!(told(&stored, &running), "pending");
+    assert_eq!(shown(&stored, &running), "pending");
     let mut system = running.clone();
     system.job_type = model::JobType::System;
-    assert_eq!(told(&stored, &system), "running");
+    assert_eq!(shown(&stored, &system), "running");
     system.stop = true;
-    assert_eq!(told(&stored, &system), "dead");
+    assert_eq!(shown(&stored, &system), "dead");
 }
 
 fn filter(namespace: &str, wanted: &[(&str, &str)]) -> Filter {

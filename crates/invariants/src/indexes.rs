@@ -10,8 +10,12 @@ use crate::violation::{Fact, Violation};
 
 /// Compares every index with a scan, for every known name. Costs a scan of everything.
 pub fn check_indexes(snapshot: &Snapshot) -> Vec<Violation> {
-    let (told, counted) = (Indexes::told_by(snapshot), Indexes::counted_in(snapshot));
-    told.differences(&counted)
+    let (recorded, counted) = (
+        Indexes::recorded_in(snapshot),
+        Indexes::counted_in(snapshot),
+    );
+    recorded
+        .differences(&counted)
         .into_iter()
         .map(|found| Violation {
             revision: snapshot.index(),
@@ -41,8 +45,8 @@ pub(crate) struct Indexes {
 
 impl Indexes {
     /// Reads the replica's indexes.
-    pub(crate) fn told_by(snapshot: &Snapshot) -> Self {
-        let mut told = Self::default();
+    pub(crate) fn recorded_in(snapshot: &Snapshot) -> Self {
+        let mut recorded = Self::default();
         // The scan knows every name with objects; nodes and jobs
         // without any add names that must have no entry.
         let counted = Self::counted_in(snapshot);
@@ -52,14 +56,15 @@ impl Indexes {
                 .allocs_by_node(id)
                 .map(|view| view.alloc.id)
                 .collect();
-            insert(&mut told.allocs_by_node, id, ids);
+            insert(&mut recorded.allocs_by_node, id, ids);
             if let Some(usage) = snapshot.usage(id) {
                 let ports = usage
                     .ports
                     .iter()
                     .map(|(address, port, count)| ((address.to_owned(), port), count))
                     .collect();
-                told.usage
+                recorded
+                    .usage
                     .insert(id, (usage.alloc_count, usage.total, ports));
             }
         }
@@ -81,9 +86,9 @@ impl Indexes {
                 .deployments_by_job(&job)
                 .map(|one| one.value.id)
                 .collect();
-            insert(&mut told.allocs_by_job, job.clone(), allocs);
-            insert(&mut told.evals_by_job, job.clone(), evals);
-            insert(&mut told.deployments_by_job, job, deployments);
+            insert(&mut recorded.allocs_by_job, job.clone(), allocs);
+            insert(&mut recorded.evals_by_job, job.clone(), evals);
+            insert(&mut recorded.deployments_by_job, job, deployments);
         }
         let evals = snapshot.evals().map(|eval| eval.value.id);
         for id in evals.chain(counted.allocs_by_eval.keys().copied()) {
@@ -91,7 +96,7 @@ impl Indexes {
                 .allocs_by_eval(id)
                 .map(|view| view.alloc.id)
                 .collect();
-            insert(&mut told.allocs_by_eval, id, ids);
+            insert(&mut recorded.allocs_by_eval, id, ids);
         }
         let deployments = snapshot.deployments().map(|one| one.value.id);
         for id in deployments.chain(counted.allocs_by_deployment.keys().copied()) {
@@ -99,14 +104,14 @@ impl Indexes {
                 .allocs_by_deployment(id)
                 .map(|view| view.alloc.id)
                 .collect();
-            insert(&mut told.allocs_by_deployment, id, ids);
+            insert(&mut recorded.allocs_by_deployment, id, ids);
         }
-        told.open_evals = snapshot.open_evals().map(|eval| eval.value.id).collect();
-        told.active_deployments = snapshot
+        recorded.open_evals = snapshot.open_evals().map(|eval| eval.value.id).collect();
+        recorded.active_deployments = snapshot
             .active_deployments()
             .map(|one| one.value.id)
             .collect();
-        told
+        recorded
     }
 
     /// Scans every object.
@@ -240,16 +245,19 @@ fn insert<Name: Ord, Id: Ord>(
 
 fn compare<Name: Ord + Debug, Found: PartialEq + Debug>(
     index: &str,
-    told: &BTreeMap<Name, Found>,
+    recorded: &BTreeMap<Name, Found>,
     counted: &BTreeMap<Name, Found>,
     found: &mut Vec<String>,
 ) {
-    let names = told.keys().chain(counted.keys()).collect::<BTreeSet<_>>();
+    let names = recorded
+        .keys()
+        .chain(counted.keys())
+        .collect::<BTreeSet<_>>();
     for name in names {
-        let (told, counted) = (told.get(name), counted.get(name));
-        if told != counted {
+        let (recorded, counted) = (recorded.get(name), counted.get(name));
+        if recorded != counted {
             found.push(format!(
-                "{index}: {name:?}: {told:?} told, {counted:?} counted"
+                "{index}: {name:?}: {recorded:?} recorded, {counted:?} counted"
             ));
         }
     }

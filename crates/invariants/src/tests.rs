@@ -281,8 +281,8 @@ fn every_index_that_is_wrong_is_found() {
         let mut wrong = right.clone();
         break_it(&mut wrong);
         assert_ne!(wrong, right, "{index} had nothing in it");
-        for (told, counted) in [(&wrong, &right), (&right, &wrong)] {
-            let found = told.differences(counted);
+        for (reported, counted) in [(&wrong, &right), (&right, &wrong)] {
+            let found = reported.differences(counted);
             assert_eq!(found.len(), 1, "{index}: {found:?}");
             assert!(found[0].starts_with(index), "{found:?}");
         }
@@ -347,7 +347,7 @@ fn coming_back_from_an_end_is_found() {
 #[test]
 fn a_report_that_replaces_a_later_one_is_found() {
     let (node, id) = (builders::node(1), AllocId::from_random(1));
-    let told = |report| {
+    let reported = |report| {
         let client = AllocClient {
             status: ClientStatus::Running,
             report,
@@ -356,9 +356,12 @@ fn a_report_that_replaces_a_later_one_is_found() {
         put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)))
     };
     let placed = || put_alloc(&alloc(1, &node, 0));
-    let in_order = [placed(), told(0), told(1), told(1), told(3)];
+    let in_order = [placed(), reported(0), reported(1), reported(1), reported(3)];
     assert!(broken(in_order).is_empty());
-    assert_eq!(broken([placed(), told(3), told(2)]), [Fact::ReportsInOrder]);
+    assert_eq!(
+        broken([placed(), reported(3), reported(2)]),
+        [Fact::ReportsInOrder]
+    );
 }
 
 #[test]

@@ -135,14 +135,14 @@ fn alloc_goes_wrong(
         let text = format!("allocation {id}: run after {}", was.desired_status.as_str());
         return Some((Fact::EndIsFinal, text));
     }
-    let (told, tells) = (old.client_status(), new.client_status());
-    (told.is_terminal() && !tells.is_terminal()).then(|| {
+    let (before, after) = (old.client_status(), new.client_status());
+    (before.is_terminal() && !after.is_terminal()).then(|| {
         (
             Fact::EndIsFinal,
             format!(
                 "allocation {id}: {} after {}",
-                tells.as_str(),
-                told.as_str()
+                after.as_str(),
+                before.as_str()
             ),
         )
     })

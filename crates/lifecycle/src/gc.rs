@@ -26,6 +26,14 @@ pub enum Reason {
     Count,
 }
 
+impl Reason {
+    /// Returns whether it is usual that nothing can be collected for this reason: fewer than twice
+    /// [`Thresholds::max_allocs`] live allocations are no reason for a warning.
+    pub fn is_expected(self, count: usize, thresholds: Thresholds) -> bool {
+        self == Self::Count && count < thresholds.max_allocs * 2
+    }
+}
+
 /// An allocation on the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -57,9 +65,71 @@ pub fn choose(candidates: &[Candidate]) -> Option<AllocId> {
     ended.min().map(|(_, alloc_id)| alloc_id)
 }
 
+/// Checks per repeated warning: at the default interval of a minute, an hour.
+const CHECKS_PER_WARNING: u32 = 60;
+
+/// Throttle of the warning that nothing can be collected. A disk filled by other software stays full,
+/// and a warning at each check would drown the rest of the log.
+#[derive(Debug, Default)]
+pub struct WarningThrottle {
+    reason: Option<Reason>,
+    checks: u32,
+}
+
+impl WarningThrottle {
+    /// Records a check. Returns whether it warrants a warning.
+    pub fn is_due(&mut self, reason: Reason) -> bool {
+        if self.reason != Some(reason) || self.checks >= CHECKS_PER_WARNING {
+            *self = Self {
+                reason: Some(reason),
+                checks: 1,
+            };
+            return true;
+        }
+        self.checks += 1;
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_live_allocations_are_expected_a_full_disk_is_not() {
+        let thresholds = Thresholds {
+            disk_percent: 80,
+            inode_percent: 70,
+            max_allocs: 50,
+        };
+        for (reason, count, expected) in [
+            (Reason::Count, 51, true),
+            (Reason::Count, 99, true),
+            (Reason::Count, 100, false),
+            (Reason::Disk, 51, false),
+            (Reason::Inodes, 1, false),
+        ] {
+            assert_eq!(
+                reason.is_expected(count, thresholds),
+                expected,
+                "{reason:?} {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lasting_reason_is_logged_once_an_hour() {
+        let mut throttle = WarningThrottle::default();
+        let checks = 0..CHECKS_PER_WARNING * 2;
+        let logged = checks.filter(|_| throttle.is_due(Reason::Disk)).count();
+        assert_eq!(logged, 2);
+        assert!(throttle.is_due(Reason::Inodes), "another reason is logged");
+        throttle = WarningThrottle::default();
+        assert!(
+            throttle.is_due(Reason::Inodes),
+            "after a reset the same reason is logged"
+        );
+    }
 
     #[test]
     fn thresholds_are_checked_for_disk_then_inodes_then_count() {

@@ -6,7 +6,8 @@
 //! It stores [`AllocState`] before it performs the effects of a step, so a node's agent can be killed
 //! at any instruction and continue from there ([`AllocRunner::restore`]).
 //!
-//! In reading order: [`assignment`] compares the servers' updates with the node's allocations;
+//! In reading order: [`reception`] decides whether a node acts on the servers' update, and [`assignment`]
+//! compares it with the node's allocations;
 //! [`time`] holds the two clocks of a machine; [`spec`] is the part of a job that the machines need;
 //! [`event`] and [`effect`] are a machine's interface; [`alloc`] is the machine of an allocation and
 //! owns one machine per task ([`task`]); [`restart`] is the restart policy, [`gates`] the start
@@ -25,6 +26,7 @@ mod gates;
 pub mod gc;
 mod health;
 mod kill;
+pub mod reception;
 pub mod reports;
 mod restart;
 pub mod spec;
@@ -37,12 +39,13 @@ mod tests;
 
 pub use alloc::{AllocRunner, AllocState, Boot, RestartRefusal};
 pub use assignment::{
-    Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update, changes,
+    Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update,
     predecessors_first,
 };
 pub use checks::{CheckKey, CheckResult, CheckStatus, Watched};
 pub use effect::Effect;
 pub use event::{Event, RestartScope, StartFailure, StartStep};
+pub use reception::{Accepted, NodeView, Reception, is_predecessor, receive, unrunnable};
 pub use reports::{LastReport, Report, ReportQueue};
 pub use spec::{AllocSpec, HealthSpec, Limits, Role, TaskSpec};
 pub use time::{Now, Uptime};

@@ -12,7 +12,7 @@ pub struct Allowed {
 
 /// A call that must not reach its handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AccessRefusal {
     /// The method is not in the table, so no server of ours has it.
     #[error("no such method")]
     UnknownMethod,
@@ -38,7 +38,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl AccessRefusal {
     /// Returns the method, for the label of a metric; `None` if the table lacks it: paths come from
     /// outside, and labels must be few.
     pub fn method(&self) -> Option<&'static str> {
@@ -65,15 +65,15 @@ impl Refusal {
 /// server's, from its certificate; `None`: it has none.
 ///
 /// # Errors
-/// See [`Refusal`].
-pub fn check(path: &str, caller: &Caller, region: Option<&str>) -> Result<Allowed, Refusal> {
+/// See [`AccessRefusal`].
+pub fn check(path: &str, caller: &Caller, region: Option<&str>) -> Result<Allowed, AccessRefusal> {
     let name = path.strip_prefix('/').unwrap_or(path);
-    let method = find(name).ok_or(Refusal::UnknownMethod)?;
+    let method = find(name).ok_or(AccessRefusal::UnknownMethod)?;
     let needed = || method.access.describe();
     let identity = match (caller.peer(), method.access) {
         (Peer::Development, _) | (_, Access::Anyone) => return Ok(Allowed { method }),
         (Peer::Anonymous, _) => {
-            return Err(Refusal::Unauthenticated {
+            return Err(AccessRefusal::Unauthenticated {
                 method: method.name,
                 needed: needed(),
             });
@@ -81,14 +81,14 @@ pub fn check(path: &str, caller: &Caller, region: Option<&str>) -> Result<Allowe
         (Peer::Certified(identity), _) => identity,
     };
     if !method.access.includes(identity.role()) {
-        return Err(Refusal::Role {
+        return Err(AccessRefusal::Role {
             caller: identity.clone(),
             method: method.name,
             needed: needed(),
         });
     }
     match region {
-        Some(region) if region != identity.region() => Err(Refusal::Region {
+        Some(region) if region != identity.region() => Err(AccessRefusal::Region {
             caller: identity.clone(),
             method: method.name,
             region: region.to_owned(),

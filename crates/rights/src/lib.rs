@@ -8,5 +8,5 @@
 mod decision;
 mod table;
 
-pub use decision::{Allowed, Refusal, check};
+pub use decision::{AccessRefusal, Allowed, check};
 pub use table::{Access, METHODS, Method, find};

@@ -7,7 +7,7 @@ pub enum Error {
     #[error("{0}")]
     Settings(String),
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(ErrorResponse),
     /// No answer. The text has the cause.
     #[error("no answer from {host}: {cause}")]
     NoAnswer { host: String, cause: String },
@@ -28,7 +28,7 @@ pub enum Error {
 
 /// A refusal by the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ErrorResponse {
     /// HTTP status; 200 if the refusal came in the body of a success.
     pub status: u16,
     /// As in `AccessDenied`; empty without a body, as in answers to `HEAD`.
@@ -36,7 +36,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-impl Refusal {
+impl ErrorResponse {
     /// Reads an answer's body. Source: "Error responses" in the API reference.
     pub(crate) fn read(status: u16, body: &str) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the store refused with status {}", self.status)?;
         if !self.code.is_empty() {
@@ -118,13 +118,13 @@ mod tests {
     fn a_refusal_shows_the_code_and_the_remedy() {
         let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code>\
                     <Message>The bucket\n does not exist</Message></Error>";
-        let shown = Refusal::read(404, body).to_string();
+        let shown = ErrorResponse::read(404, body).to_string();
         assert_eq!(
             shown,
             "the store refused with status 404, NoSuchBucket: The bucket does not exist\n\
              Create the bucket, or correct its name, endpoint or region."
         );
-        let bare = Refusal::read(403, "").to_string();
+        let bare = ErrorResponse::read(403, "").to_string();
         assert!(bare.contains("status 403\nThe credentials need"), "{bare}");
     }
 
@@ -141,7 +141,7 @@ mod tests {
         ] {
             let body = format!("<Error><Code>{code}</Code></Error>");
             assert_eq!(
-                Refusal::read(status, &body).may_pass(),
+                ErrorResponse::read(status, &body).may_pass(),
                 expected,
                 "{status}"
             );

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, ErrorResponse};
 use crate::settings::{Backoff, PER_MIB, Settings};
 
 /// Largest body of an answer: a page of a list has 1000 keys of 1 KiB at most.
@@ -141,10 +141,10 @@ impl Sender {
 }
 
 /// Returns the refusal in an answer. The completion of an upload is refused in the body of a success.
-fn refusal(answer: &Answer) -> Option<Refusal> {
+fn refusal(answer: &Answer) -> Option<ErrorResponse> {
     let is_success = (200..300).contains(&answer.status);
     let is_error = answer.body.contains("<Error>");
-    (!is_success || is_error).then(|| Refusal::read(answer.status, &answer.body))
+    (!is_success || is_error).then(|| ErrorResponse::read(answer.status, &answer.body))
 }
 
 /// Returns whether a failure without an answer may pass: connections may, certificates do not.

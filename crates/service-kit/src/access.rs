@@ -15,7 +15,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use rights::Refusal;
+use rights::AccessRefusal;
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
@@ -80,7 +80,7 @@ impl AccessLayer {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal) -> Status {
+    fn refuse(&self, refusal: &AccessRefusal) -> Status {
         if let Some(method) = refusal.method() {
             let role = refusal.role();
             if let Some(metrics) = &self.metrics {
@@ -94,9 +94,9 @@ impl AccessLayer {
         }
         match refusal {
             // Without words, as tonic's: the command takes those of other libraries for foreign servers.
-            Refusal::UnknownMethod => Status::unimplemented(""),
-            Refusal::Unauthenticated { .. } => Status::unauthenticated(refusal.to_string()),
-            Refusal::Role { .. } | Refusal::Region { .. } => {
+            AccessRefusal::UnknownMethod => Status::unimplemented(""),
+            AccessRefusal::Unauthenticated { .. } => Status::unauthenticated(refusal.to_string()),
+            AccessRefusal::Role { .. } | AccessRefusal::Region { .. } => {
                 Status::permission_denied(refusal.to_string())
             }
         }

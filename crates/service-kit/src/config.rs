@@ -122,11 +122,11 @@ fn blame<T: DeserializeOwned + Serialize + Default>(
         };
         if let Some(error) = alone(&layers) {
             // It knows the line.
-            let told = match toml::from_str::<T>(&text) {
+            let error = match toml::from_str::<T>(&text) {
                 Err(error) => error.to_string(),
                 Ok(_) => error.to_string(),
             };
-            return format!("{}: {}", path.display(), told.trim_end());
+            return format!("{}: {}", path.display(), error.trim_end());
         }
     }
     for (name, value) in layers.environment {

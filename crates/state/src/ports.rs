@@ -15,11 +15,11 @@ pub const WORD_BITS: u16 = 64;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortUse {
     /// `None` when no port is held.
-    held: Option<Arc<HeldPorts>>,
+    held: Option<Arc<UsedPorts>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct HeldPorts {
+struct UsedPorts {
     /// Sorted by address; each has at least one held port.
     addresses: Vec<AddressPorts>,
     /// Number of held (address, port) pairs.
@@ -104,7 +104,7 @@ impl PortUse {
     }
 }
 
-impl HeldPorts {
+impl UsedPorts {
     fn position(&self, address: &str) -> Result<usize, usize> {
         self.addresses
             .binary_search_by(|ports| (*ports.address).cmp(address))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -41,7 +42,10 @@ impl Prometheus {
     /// # Errors
     /// Prometheus refuses the expression.
     pub async fn query(&self, expression: &str) -> Result<Vec<Labels>> {
-        let path = format!("query?query={}", encode(expression));
+        let path = format!(
+            "query?query={}",
+            utf8_percent_encode(expression, NON_ALPHANUMERIC)
+        );
         let data = self.get(&path).await?;
         let series = array(&data, "/result")?.iter();
         let labels = series.map(|series| Ok(serde_json::from_value(series["metric"].clone())?));
@@ -103,19 +107,4 @@ fn array<'a>(value: &'a Value, pointer: &str) -> Result<&'a Vec<Value>> {
 fn text(value: &Value, pointer: &str) -> String {
     let found = value.pointer(pointer).and_then(Value::as_str);
     found.unwrap_or_default().to_owned()
-}
-
-/// Encodes a text for the query of a URL.
-fn encode(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expressions_are_encoded_byte_by_byte() {
-        assert_eq!(encode("a ü"), "%61%20%C3%BC");
-    }
 }

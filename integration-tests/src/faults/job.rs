@@ -129,7 +129,7 @@ fn stop(state: Option<&Job>, answer: Option<&Answer>) -> Option<Option<Job>> {
     let since = match answer {
         // A stopped job stays unchanged.
         None if job.stopped => job.since,
-        Some(Answer::Since(told)) if job.stopped => job.since.confirm(*told)?,
+        Some(Answer::Since(reported)) if job.stopped => job.since.confirm(*reported)?,
         answer => changed(state, answer)?,
     };
     Some(Some(Job {
@@ -144,7 +144,7 @@ fn changed(state: Option<&Job>, answer: Option<&Answer>) -> Option<Since> {
     let before = state.map_or(0, |job| job.since.earliest());
     match answer {
         None => Some(Since::After(before)),
-        Some(Answer::Since(told)) => (*told > before).then_some(Since::Known(*told)),
+        Some(Answer::Since(reported)) => (*reported > before).then_some(Since::Known(*reported)),
         Some(_) => None,
     }
 }

@@ -109,7 +109,7 @@ async fn a_service_makes_way_for_a_system_job_and_runs_elsewhere() -> Result<()>
     })
     .await?;
     ensure!(gone.desired_status == "evict", "{gone:?}");
-    let told = suite.kafila(&["alloc", "status", &victim.id]).await?.ok()?;
+    let explained = suite.kafila(&["alloc", "status", &victim.id]).await?.ok()?;
     let winners = &winner.id[..8];
     for part in [
         "Desired Status        = evict\n",
@@ -119,11 +119,19 @@ async fn a_service_makes_way_for_a_system_job_and_runs_elsewhere() -> Result<()>
         ),
         &format!("Preempted By Alloc ID = {winners}\n"),
     ] {
-        ensure!(told.stdout.contains(part), "{part:?} in\n{}", told.stdout);
+        ensure!(
+            explained.stdout.contains(part),
+            "{part:?} in\n{}",
+            explained.stdout
+        );
     }
-    let told = suite.kafila(&["alloc", "status", &winner.id]).await?.ok()?;
+    let explained = suite.kafila(&["alloc", "status", &winner.id]).await?.ok()?;
     let part = format!("Preempted Alloc IDs = {id}\n");
-    ensure!(told.stdout.contains(&part), "{part:?} in\n{}", told.stdout);
+    ensure!(
+        explained.stdout.contains(&part),
+        "{part:?} in\n{}",
+        explained.stdout
+    );
     let evals = api.evaluations().await?;
     let looked: Vec<_> = evals
         .iter()

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use docker_driver::DockerConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
 use lifecycle::gc::Thresholds;
@@ -179,55 +180,6 @@ pub struct DriversConfig {
     pub docker: DockerConfig,
 }
 
-/// The driver `docker`. It is available where the engine's socket answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DockerConfig {
-    /// Containers of a Docker Engine.
-    pub enabled: bool,
-    /// The engine's socket file.
-    pub socket: PathBuf,
-    /// Allow `privileged` containers, which have every right on the machine.
-    pub allow_privileged: bool,
-    /// Capabilities that tasks have, or may add; `all`: every one. Source: Nomad's default, as are the
-    /// others of this section.
-    #[serde(with = "list")]
-    pub allow_caps: Vec<String>,
-    /// Container runtimes that tasks may name.
-    #[serde(with = "list")]
-    pub allow_runtimes: Vec<String>,
-    /// Namespaces of the machine that tasks may join: `ipc`, `pid`, `userns`, `uts`.
-    #[serde(with = "list")]
-    pub allow_host_modes: Vec<String>,
-    /// Allow tasks to mount every path of the machine, and to use volume drivers.
-    pub volumes: bool,
-    /// Maximum number of processes of a container; 0: no limit.
-    pub pids_limit: u32,
-    /// Facts that become labels of every container, as patterns over `job_id`, `job_name`,
-    /// `task_group_name`, `task_name`, `namespace`, `node_id` and `node_name`.
-    #[serde(with = "list")]
-    pub extra_labels: Vec<String>,
-    /// Log driver of containers without a `logging` block.
-    pub log_driver: String,
-    /// Its options.
-    pub log_options: BTreeMap<String, String>,
-    /// Timeout of an image's pull; a task's own takes precedence.
-    #[serde(with = "duration")]
-    pub image_pull_timeout: Duration,
-    /// Timeout of a pull without progress.
-    #[serde(with = "duration")]
-    pub pull_activity_timeout: Duration,
-    /// File with registry credentials, as `~/.docker/config.json`.
-    pub auth_config: Option<PathBuf>,
-    /// Credential helper: the program `docker-credential-<name>`; empty: none.
-    pub auth_helper: String,
-    /// Remove containers of this node that no record names.
-    pub remove_dangling: bool,
-    /// Age from which they are removed.
-    #[serde(with = "duration")]
-    pub dangling_grace: Duration,
-}
-
 /// Thresholds above which directories of ended allocations are removed before the servers forget
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -290,31 +242,6 @@ impl Default for DriversConfig {
             supervisor: Vec::new(),
             cgroup_parent: "kafila.slice".to_owned(),
             docker: DockerConfig::default(),
-        }
-    }
-}
-
-impl Default for DockerConfig {
-    fn default() -> Self {
-        let defaults = docker_driver::Settings::new(PathBuf::new(), String::new());
-        Self {
-            enabled: defaults.enabled,
-            socket: defaults.socket,
-            allow_privileged: defaults.allow_privileged,
-            allow_caps: defaults.allow_caps,
-            allow_runtimes: defaults.allow_runtimes,
-            allow_host_modes: defaults.allow_host_modes,
-            volumes: defaults.volumes,
-            pids_limit: defaults.pids_limit,
-            extra_labels: defaults.extra_labels,
-            log_driver: defaults.log_driver,
-            log_options: defaults.log_options,
-            image_pull_timeout: defaults.image_pull_timeout,
-            pull_activity_timeout: defaults.pull_activity_timeout,
-            auth_config: defaults.auth_config,
-            auth_helper: defaults.auth_helper,
-            remove_dangling: defaults.dangling_grace.is_some(),
-            dangling_grace: defaults.dangling_grace.unwrap_or_default(),
         }
     }
 }
@@ -439,7 +366,8 @@ impl Config {
 
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
-    const SECTION_SOURCES: &'static [&'static str] = &[fingerprint::config::SOURCE];
+    const SECTION_SOURCES: &'static [&'static str] =
+        &[docker_driver::config::SOURCE, fingerprint::config::SOURCE];
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! In reading order: [`config`]; [`app`] is the wiring; `introduction` gets and renews the certificate; `crates/fingerprint` makes the node's record,
 //! `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
 //! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
-//! and keeps a runner per allocation, of `crates/task-runner`; `reports` sends reports in batches;
-//! `logs` serves tasks' output, and `restart` restarts tasks on request.
+//! and keeps a runner per allocation, of `crates/task-runner`; `grpc` serves tasks' output, restarts and
+//! states of checks.
 //!
 //! **Invariant**: a task never depends on the agent's life. When the agent dies, its tasks go on under
 //! their supervisors (`crates/task-drivers`), and the next run of the agent finds them.
@@ -13,15 +13,12 @@
 
 mod allocations;
 pub mod app;
-mod checks;
 pub mod config;
 mod context;
 mod error;
+mod grpc;
 mod introduction;
-mod logs;
 pub mod metrics;
-mod reports;
-mod restart;
 mod session;
 
 pub use app::{App, Light};

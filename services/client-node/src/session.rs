@@ -2,15 +2,14 @@
 //!
 //! Four loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
-//! loop of [`crate::reports`]. All but the registration wait for the first registration. In reading
-//! order: [`gateway_order`] and [`gateways`] choose the gateway, [`failover`] that of a refused heartbeat, [`retry`] is the backoff, [`shared`]
-//! the loops' state.
+//! loop of [`reports`]. All but the registration wait for the first registration. In reading
+//! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`retry`] is the backoff,
+//! [`shared`] the loops' state.
 
-mod failover;
-pub(crate) mod gateway_order;
 pub(crate) mod gateways;
 mod heartbeat;
 mod register;
+mod reports;
 mod retry;
 pub(crate) mod shared;
 mod tls_failure;
@@ -19,7 +18,6 @@ mod watch;
 use service_kit::CancellationToken;
 
 use self::shared::Session;
-use crate::reports;
 
 /// Runs until `ended`.
 pub(crate) async fn run(session: &Session, ended: CancellationToken) {

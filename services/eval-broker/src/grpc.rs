@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use broker::{JobTypes, Refusal, Token};
+use broker::{JobTypes, NotOutstanding, Token};
 use model::{EvalId, FieldError, FieldErrors, JobType};
 use proto::internal::v1::eval_broker_server::EvalBroker;
 use proto::internal::v1::{
@@ -37,7 +37,7 @@ impl Service {
         let result = self.handle.answer(answer, eval_id, token).await;
         result
             .map_err(|error| self.not_leader(error))?
-            .map_err(|refusal| refused(&refusal))
+            .map_err(refused)
     }
 }
 
@@ -162,8 +162,6 @@ fn read_delivery(eval_id: &str, token: &str) -> Result<(EvalId, Token), Status> 
     }
 }
 
-fn refused(refusal: &Refusal) -> Status {
-    match refusal {
-        Refusal::NotOutstanding => Status::not_found(refusal.to_string()),
-    }
+fn refused(refusal: NotOutstanding) -> Status {
+    Status::not_found(refusal.to_string())
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use broker::config::CREDIT_MAX;
-use broker::{JobTypes, Refusal, SessionId, Stats, Token};
+use broker::{JobTypes, NotOutstanding, SessionId, Stats, Token};
 use model::EvalId;
 use proto::internal::v1::Delivery;
 use tokio::sync::{mpsc, oneshot};
@@ -40,7 +40,7 @@ pub(crate) enum Command {
         answer: Answer,
         eval_id: EvalId,
         token: Token,
-        reply: oneshot::Sender<Result<(), Refusal>>,
+        reply: oneshot::Sender<Result<(), NotOutstanding>>,
     },
     Stats {
         reply: oneshot::Sender<Stats>,
@@ -104,7 +104,7 @@ impl Handle {
         answer: Answer,
         eval_id: EvalId,
         token: Token,
-    ) -> Result<Result<(), Refusal>, NotLeading> {
+    ) -> Result<Result<(), NotOutstanding>, NotLeading> {
         let (reply, replied) = oneshot::channel();
         self.send(Command::Answer {
             answer,

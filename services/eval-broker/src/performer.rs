@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{Delivery, Effect, Refusal, RequestId, ReturnReason, SessionId};
+use broker::{Delivery, Effect, NotOutstanding, RequestId, ReturnReason, SessionId};
 use model::{EvalId, Timestamp};
 use proto::internal::v1 as wire;
 use service_kit::SpanParent as _;
@@ -28,7 +28,7 @@ pub(crate) struct Performer {
     nack_timeout: Duration,
     sessions: HashMap<SessionId, Outgoing>,
     /// RPCs that wait for their reply, which comes in the same step.
-    replies: HashMap<RequestId, oneshot::Sender<Result<(), Refusal>>>,
+    replies: HashMap<RequestId, oneshot::Sender<Result<(), NotOutstanding>>>,
     request_count: u64,
     writes: Arc<Writes>,
     writing: JoinSet<Written>,
@@ -66,7 +66,7 @@ impl Performer {
 
     pub(crate) fn expect_reply(
         &mut self,
-        reply: oneshot::Sender<Result<(), Refusal>>,
+        reply: oneshot::Sender<Result<(), NotOutstanding>>,
     ) -> RequestId {
         self.request_count += 1;
         let request = RequestId(self.request_count);

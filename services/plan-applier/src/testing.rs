@@ -155,7 +155,7 @@ impl StoreFixture {
 
     /// Waits for the end of the current term, and leads.
     pub(crate) async fn lead(&self) -> Term {
-        let (tell, mut told) = mpsc::unbounded_channel::<Leadership>();
+        let (tell, mut elected) = mpsc::unbounded_channel::<Leadership>();
         let drain = CancellationToken::new();
         let info = LeaderInfo {
             address: "http://127.0.0.1:1".to_owned(),
@@ -178,7 +178,7 @@ impl StoreFixture {
                 async move { until.cancelled().await }
             },
         ));
-        let leadership = tokio::time::timeout(TIMEOUT, told.recv()).await;
+        let leadership = tokio::time::timeout(TIMEOUT, elected.recv()).await;
         let committer = Committer {
             writer: RefusingStore {
                 writer: leadership.unwrap().unwrap().writer(&self.client),

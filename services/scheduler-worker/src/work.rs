@@ -177,8 +177,8 @@ impl Worker {
                         .observe(began.elapsed().as_secs_f64());
                     return Ok(result);
                 }
-                Err(Refusal::Final(reason)) => return Err(Failure::Refused { reason }),
-                Err(Refusal::Passing(reason)) => reason,
+                Err(SubmitFailure::Final(reason)) => return Err(Failure::Refused { reason }),
+                Err(SubmitFailure::Passing(reason)) => reason,
             };
             if began.elapsed() > SUBMIT_TIMEOUT {
                 return Err(Failure::Unreachable { reason });
@@ -192,29 +192,32 @@ impl Worker {
         }
     }
 
-    async fn submit_once(&self, plan: proto::internal::v1::Plan) -> Result<PlanResult, Refusal> {
+    async fn submit_once(
+        &self,
+        plan: proto::internal::v1::Plan,
+    ) -> Result<PlanResult, SubmitFailure> {
         let applier = self
             .applier
             .find()
-            .map_err(|error| Refusal::Passing(error.to_string()))?;
+            .map_err(|error| SubmitFailure::Passing(error.to_string()))?;
         self.metrics.plans_submitted.inc();
         let mut client = PlanApplierClient::new(applier.channel.clone())
             .max_encoding_message_size(proto::MAX_PLAN_BYTES)
             .max_decoding_message_size(proto::MAX_PLAN_BYTES);
         let request = service_kit::request(SubmitPlanRequest { plan: Some(plan) }, SUBMIT_DEADLINE);
         let answer = tokio::select! {
-            answer = client.submit(request) => answer.map_err(|status| refusal(&status))?,
+            answer = client.submit(request) => answer.map_err(|status| submit_failure(&status))?,
             // A suspended leader would hold the plan until its connection times out. The retry with
             // the next leader shows if this one committed the plan.
             () = applier.succeeded() => {
-                return Err(Refusal::Passing("another plan-applier leads".to_owned()));
+                return Err(SubmitFailure::Passing("another plan-applier leads".to_owned()));
             }
         };
         answer
             .into_inner()
             .try_into()
             .map_err(|errors: model::FieldErrors| {
-                Refusal::Final(format!("cannot decode the plan-applier's answer: {errors}"))
+                SubmitFailure::Final(format!("cannot decode the plan-applier's answer: {errors}"))
             })
     }
 
@@ -234,20 +237,20 @@ impl Worker {
     }
 }
 
-enum Refusal {
+enum SubmitFailure {
     /// No plan-applier examined the plan: a retry may succeed.
     Passing(String),
     /// The plan is invalid: a retry would fail too.
     Final(String),
 }
 
-fn refusal(status: &Status) -> Refusal {
+fn submit_failure(status: &Status) -> SubmitFailure {
     let reason = format!("{:?}: {}", status.code(), status.message());
     match status.code() {
         Code::InvalidArgument | Code::Unimplemented | Code::PermissionDenied => {
-            Refusal::Final(reason)
+            SubmitFailure::Final(reason)
         }
-        _ => Refusal::Passing(reason),
+        _ => SubmitFailure::Passing(reason),
     }
 }
 
@@ -328,10 +331,10 @@ impl Broker {
     /// Extends the delivery before its nack timeout, for as long as this is polled; ends when the
     /// broker answers that this worker no longer holds the delivery.
     fn keep(&self, delivery: &Delivery) -> impl Future<Output = ()> + use<> {
-        let told = delivery
+        let timeout = delivery
             .nack_timeout
             .and_then(|timeout| Duration::try_from(timeout).ok());
-        let pause = told.unwrap_or(NACK_TIMEOUT) / 3;
+        let pause = timeout.unwrap_or(NACK_TIMEOUT) / 3;
         let mut client = self.client.clone();
         let message = ExtendRequest {
             eval_id: delivery.eval_id.clone(),

@@ -4,12 +4,12 @@ use model::{DeploymentId, Plan};
 use state::{Key, Snapshot};
 
 use crate::pending::Pending;
-use crate::verify::verdict::{PlanVerification, Refusal};
+use crate::verify::verdict::{PlanRefusal, PlanVerification};
 
 /// An unmet precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Objection {
-    Refused(Refusal),
+    Refused(PlanRefusal),
     Waits,
 }
 
@@ -26,7 +26,7 @@ impl From<Objection> for PlanVerification {
 /// The first unmet precondition.
 pub(crate) fn check(snapshot: &Snapshot, pending: &Pending, plan: &Plan) -> Result<(), Objection> {
     let refuse = |reason: String| {
-        Err(Objection::Refused(Refusal {
+        Err(Objection::Refused(PlanRefusal {
             reason,
             refresh_index: snapshot.index(),
         }))

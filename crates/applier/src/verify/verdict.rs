@@ -13,7 +13,7 @@ pub enum PlanVerification {
     /// Commit the accepted part.
     Accepted(Accepted),
     /// A precondition of the plan no longer holds: nothing of it may be written.
-    Refused(Refusal),
+    Refused(PlanRefusal),
     /// It depends on a pending write, whose revision is not known yet: verify it again once that write
     /// is settled.
     Waits,
@@ -21,7 +21,7 @@ pub enum PlanVerification {
 
 /// The refusal of a whole plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct PlanRefusal {
     pub reason: String,
     /// A snapshot at this revision or later shows the change.
     pub refresh_index: u64,

@@ -7,7 +7,7 @@ use model::{Plan, PlanResult};
 
 use crate::store::{NOW, Store, stop};
 
-/// Refusal of a store that takes only small transactions.
+/// PlanRefusal of a store that takes only small transactions.
 const TOO_LARGE: &str = "too many operations";
 
 /// The machine with a store whose replica is always up to date.

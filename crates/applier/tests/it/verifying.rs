@@ -374,16 +374,16 @@ fn every_job_with_evictions_gets_an_evaluation() {
     let snapshot = store.snapshot();
     let made = snapshot.evals().map(|eval| &eval.value);
     let made = made.filter(|eval| eval.triggered_by == TriggeredBy::Preemption);
-    let mut told: Vec<_> = made
+    let mut counted: Vec<_> = made
         .map(|eval| {
             assert_eq!(eval.status, EvalStatus::Pending);
             assert_eq!(eval.trace_parent, plan.trace_parent);
             (&*eval.job.job_id, eval.job_type, eval.priority)
         })
         .collect();
-    told.sort_by_key(|(job, ..)| *job);
+    counted.sort_by_key(|(job, ..)| *job);
     let expected = [("low", JobType::Batch, 20), ("lower", JobType::Service, 50)];
-    assert_eq!(told, expected);
+    assert_eq!(counted, expected);
     // A rejected node keeps its allocations.
     assert_eq!(store.alloc(spared).desired_status, DesiredStatus::Run);
 }
@@ -412,13 +412,13 @@ fn an_eviction_is_never_split_from_its_evaluation() {
     assert!(accepted.pieces.len() > 1, "it takes several transactions");
     let mut evicted = 0;
     for piece in &accepted.pieces {
-        let told = followed_up(&store, "low");
+        let counted = followed_up(&store, "low");
         store.commit(std::slice::from_ref(piece)).unwrap();
         let gone = victims
             .iter()
             .filter(|(_, id)| store.alloc(*id).desired_status == DesiredStatus::Evict);
         let gone = gone.count();
-        let more = followed_up(&store, "low") > told;
+        let more = followed_up(&store, "low") > counted;
         assert_eq!(more, gone > evicted, "{gone} after {evicted}");
         evicted = gone;
     }

@@ -3,7 +3,7 @@
 use model::{EvalId, Timestamp};
 
 use super::{Broker, Outstanding};
-use crate::effect::{Delivery, Effect, Refusal, ReturnReason};
+use crate::effect::{Delivery, Effect, NotOutstanding, ReturnReason};
 use crate::entry::State;
 use crate::event::SessionId;
 use crate::token::Token;
@@ -57,7 +57,12 @@ impl Broker {
 
     /// Stops the nack timer: the worker is done. The delivery ends when the store shows its
     /// outcome.
-    pub(super) fn ack(&mut self, now: Timestamp, id: EvalId, token: Token) -> Result<(), Refusal> {
+    pub(super) fn ack(
+        &mut self,
+        now: Timestamp,
+        id: EvalId,
+        token: Token,
+    ) -> Result<(), NotOutstanding> {
         if self.is_settled(id) {
             return Ok(());
         }
@@ -73,7 +78,7 @@ impl Broker {
         id: EvalId,
         token: Token,
         effects: &mut Vec<Effect>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotOutstanding> {
         if self.is_settled(id) {
             return Ok(());
         }
@@ -88,13 +93,13 @@ impl Broker {
         now: Timestamp,
         id: EvalId,
         token: Token,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotOutstanding> {
         match self.outstanding(id, token)? {
             State::Unacked => {
                 self.set_state(id, State::Unacked, now.plus(self.config.nack_timeout));
                 Ok(())
             }
-            _ => Err(Refusal::NotOutstanding),
+            _ => Err(NotOutstanding),
         }
     }
 
@@ -107,7 +112,7 @@ impl Broker {
     }
 
     /// Returns the state of the delivery that `token` names, if it is the evaluation's latest.
-    fn outstanding(&self, id: EvalId, token: Token) -> Result<State, Refusal> {
+    fn outstanding(&self, id: EvalId, token: Token) -> Result<State, NotOutstanding> {
         match self.deliveries.get(&id) {
             Some(delivery)
                 if token
@@ -118,7 +123,7 @@ impl Broker {
             {
                 Ok(self.entries[&id].state)
             }
-            _ => Err(Refusal::NotOutstanding),
+            _ => Err(NotOutstanding),
         }
     }
 

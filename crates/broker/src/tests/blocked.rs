@@ -282,8 +282,8 @@ fn a_registered_volume_unblocks_evaluations_that_its_node_could_take() {
         fixture.put_node(node_id(1), class);
         fixture.put(&[blocked(1, "j", fixture.revision, CLASSES)]);
         fixture.write(vec![volume(deleting)]);
-        let told = format!("{class} {deleting}");
-        assert_eq!(fixture.delivered().len(), usize::from(runs), "{told}");
+        let case = format!("{class} {deleting}");
+        assert_eq!(fixture.delivered().len(), usize::from(runs), "{case}");
     }
     // A leader that was not there when it came.
     let mut fixture = Fixture::with_worker(5);
@@ -332,7 +332,7 @@ fn scenario_008_a_blocked_eval_says_which_success_made_it_needless() {
     fixture.put(&[eval(3, "j")]);
     fixture.complete(eval_id(3));
     fixture.put(&[blocked(1, "j", 100, CLASSES)]);
-    let told = |fixture: &Fixture| {
+    let stored = |fixture: &Fixture| {
         let snapshot = fixture.replica.snapshot();
         let waits = snapshot.eval(eval_id(1)).unwrap();
         let by = outcome::placed_all_since(&snapshot, waits);
@@ -340,7 +340,7 @@ fn scenario_008_a_blocked_eval_says_which_success_made_it_needless() {
     };
     // A success before the evaluation was blocked does not supersede it.
     assert!(
-        told(&fixture)
+        stored(&fixture)
             .status_description
             .starts_with("a newer evaluation")
     );
@@ -349,7 +349,7 @@ fn scenario_008_a_blocked_eval_says_which_success_made_it_needless() {
     fixture.complete(eval_id(4));
     fixture.pass(Duration::from_secs(1));
     assert_eq!(fixture.cancelled(), [eval_id(1)]);
-    let canceled = told(&fixture);
+    let canceled = stored(&fixture);
     assert_eq!(canceled.status, EvalStatus::Canceled);
     let want = format!("evaluation \"{}\" successful", eval_id(2));
     assert_eq!(canceled.status_description, want);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{EvalStatus, Evaluation, JobType};
 
 use super::fixture::{Fixture, WORKER, blocked, eval, eval_id};
-use crate::{Effect, Refusal, ReturnReason, SessionId, State, Token};
+use crate::{Effect, NotOutstanding, ReturnReason, SessionId, State, Token};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -108,15 +108,12 @@ fn scenario_036_the_token_of_an_expired_delivery_opens_nothing() {
     assert_ne!(first.token, second.token);
     assert_eq!(
         fixture.extend(first.eval_id, first.token),
-        Err(Refusal::NotOutstanding)
+        Err(NotOutstanding)
     );
-    assert_eq!(
-        fixture.ack(first.eval_id, first.token),
-        Err(Refusal::NotOutstanding)
-    );
+    assert_eq!(fixture.ack(first.eval_id, first.token), Err(NotOutstanding));
     assert_eq!(
         fixture.nack(first.eval_id, first.token),
-        Err(Refusal::NotOutstanding)
+        Err(NotOutstanding)
     );
     assert_eq!(fixture.state(1), Some(State::Unacked));
     fixture.extend(second.eval_id, second.token).unwrap();
@@ -131,10 +128,7 @@ fn a_token_of_another_term_opens_nothing() {
         term: delivery.token.term - 1,
         ..delivery.token
     };
-    assert_eq!(
-        fixture.ack(delivery.eval_id, forged),
-        Err(Refusal::NotOutstanding)
-    );
+    assert_eq!(fixture.ack(delivery.eval_id, forged), Err(NotOutstanding));
     assert_eq!(
         delivery.token.to_string().parse::<Token>().unwrap(),
         delivery.token
@@ -195,7 +189,7 @@ fn the_outcome_in_the_store_ends_a_delivery_without_an_ack() {
     assert_eq!(fixture.nack(first.eval_id, first.token), Ok(()));
     assert_eq!(
         fixture.extend(first.eval_id, first.token),
-        Err(Refusal::NotOutstanding)
+        Err(NotOutstanding)
     );
 }
 
@@ -228,7 +222,7 @@ fn an_acked_delivery_cannot_be_extended_but_acked_again() {
     assert_eq!(fixture.ack(delivery.eval_id, delivery.token), Ok(()));
     assert_eq!(
         fixture.extend(delivery.eval_id, delivery.token),
-        Err(Refusal::NotOutstanding)
+        Err(NotOutstanding)
     );
     assert_eq!(fixture.state(1), Some(State::Acked));
 }
@@ -249,10 +243,7 @@ fn scenario_037_an_eval_that_is_blocked_again_and_unblocked_at_once_runs_once_mo
         "what it missed sends it round again"
     );
     // The first delivery is over, whether its ack comes or not.
-    assert_eq!(
-        fixture.ack(first.eval_id, first.token),
-        Err(Refusal::NotOutstanding)
-    );
+    assert_eq!(fixture.ack(first.eval_id, first.token), Err(NotOutstanding));
     assert_eq!(fixture.deliveries(), []);
 }
 

@@ -14,7 +14,8 @@ use test_kit::builders::{allocation, batch, node};
 
 use crate::facts::Reader;
 use crate::{
-    Broker, Config, Delivery, Effect, Event, JobTypes, Refusal, RequestId, SessionId, State, Token,
+    Broker, Config, Delivery, Effect, Event, JobTypes, NotOutstanding, RequestId, SessionId, State,
+    Token,
 };
 
 /// The only worker of scripts that are not about several.
@@ -262,7 +263,7 @@ impl Fixture {
         RequestId(self.requests)
     }
 
-    pub(super) fn ack(&mut self, id: EvalId, token: Token) -> Result<(), Refusal> {
+    pub(super) fn ack(&mut self, id: EvalId, token: Token) -> Result<(), NotOutstanding> {
         let request = self.request();
         self.step(Event::Ack {
             request,
@@ -272,7 +273,7 @@ impl Fixture {
         self.take_reply(request)
     }
 
-    pub(super) fn nack(&mut self, id: EvalId, token: Token) -> Result<(), Refusal> {
+    pub(super) fn nack(&mut self, id: EvalId, token: Token) -> Result<(), NotOutstanding> {
         let request = self.request();
         self.step(Event::Nack {
             request,
@@ -282,7 +283,7 @@ impl Fixture {
         self.take_reply(request)
     }
 
-    pub(super) fn extend(&mut self, id: EvalId, token: Token) -> Result<(), Refusal> {
+    pub(super) fn extend(&mut self, id: EvalId, token: Token) -> Result<(), NotOutstanding> {
         let request = self.request();
         self.step(Event::Extend {
             request,
@@ -292,7 +293,7 @@ impl Fixture {
         self.take_reply(request)
     }
 
-    fn take_reply(&mut self, wanted: RequestId) -> Result<(), Refusal> {
+    fn take_reply(&mut self, wanted: RequestId) -> Result<(), NotOutstanding> {
         let position = self
             .effects
             .iter()

@@ -76,7 +76,7 @@ fn set_memory(host: &mut HostConfig, task: &TaskConfig, options: &Options) {
 }
 
 fn pids_limit(options: &Options, settings: &Settings) -> Result<i64, String> {
-    let most = i64::from(settings.pids_limit);
+    let most = i64::from(settings.config.pids_limit);
     if most > 0 && options.pids_limit > most {
         return Err(format!(
             "option pids_limit: {} is above the node's drivers.docker.pids_limit, {most}",

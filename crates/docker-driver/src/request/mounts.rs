@@ -181,7 +181,7 @@ fn host_path(
     }
     let path = clean(&dirs.root.join(source));
     let alloc_dir = dirs.root.parent().unwrap_or(&dirs.root);
-    if !settings.volumes && !path.starts_with(alloc_dir) {
+    if !settings.config.volumes && !path.starts_with(alloc_dir) {
         return Err(format!(
             "{option}: {source:?} is outside of the allocation's directory: use a path such as \
              local/data, or set {SETTING} = true on the node"
@@ -191,7 +191,7 @@ fn host_path(
 }
 
 fn allow_volumes(settings: &Settings, option: &str) -> Result<(), String> {
-    if settings.volumes {
+    if settings.config.volumes {
         return Ok(());
     }
     Err(format!(

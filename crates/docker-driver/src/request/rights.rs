@@ -32,7 +32,7 @@ pub(super) fn set(
     options: &Options,
     settings: &Settings,
 ) -> Result<(), String> {
-    if options.privileged && !settings.allow_privileged {
+    if options.privileged && !settings.config.allow_privileged {
         return Err(
             "option privileged: this node does not allow it: set drivers.docker.allow_privileged = \
              true on the node, or leave it out"
@@ -51,7 +51,11 @@ pub(super) fn set(
         ("userns", &options.userns_mode),
         ("uts", &options.uts_mode),
     ] {
-        let is_allowed = settings.allow_host_modes.iter().any(|name| name == option);
+        let is_allowed = settings
+            .config
+            .allow_host_modes
+            .iter()
+            .any(|name| name == option);
         if mode == "host" && !is_allowed {
             return Err(format!(
                 "option {option}_mode: this node does not share its {option} namespace: add \
@@ -74,10 +78,10 @@ pub(super) fn set(
         }
     };
     let runtime = &options.runtime;
-    if !runtime.is_empty() && !settings.allow_runtimes.contains(runtime) {
+    if !runtime.is_empty() && !settings.config.allow_runtimes.contains(runtime) {
         return Err(format!(
             "option runtime: {runtime:?} is not among this node's drivers.docker.allow_runtimes: {}",
-            settings.allow_runtimes.join(", ")
+            settings.config.allow_runtimes.join(", ")
         ));
     }
     host.runtime = text(runtime);
@@ -91,7 +95,12 @@ fn set_capabilities(
     options: &Options,
     settings: &Settings,
 ) -> Result<(), String> {
-    let allowed: BTreeSet<String> = settings.allow_caps.iter().map(|cap| plain(cap)).collect();
+    let allowed: BTreeSet<String> = settings
+        .config
+        .allow_caps
+        .iter()
+        .map(|cap| plain(cap))
+        .collect();
     let allows = |cap: &str| allowed.contains(ALL) || allowed.contains(cap);
     let added: BTreeSet<String> = options.cap_add.iter().map(|cap| plain(cap)).collect();
     let refused: Vec<String> = added.iter().filter(|cap| !allows(cap)).cloned().collect();

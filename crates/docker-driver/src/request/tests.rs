@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use task_drivers::{AllocDirs, MachineSize, TaskConfig, TaskId, TaskMount};
 
 use super::{create, host_paths};
+use crate::config::DockerConfig;
 use crate::options::Options;
 use crate::settings::Settings;
 
@@ -41,10 +42,14 @@ fn task(config: &Value) -> TaskConfig {
 
 /// A node that allows everything.
 fn open() -> Settings {
-    Settings {
+    let config = DockerConfig {
         allow_privileged: true,
         allow_caps: vec!["all".to_owned()],
         volumes: true,
+        ..DockerConfig::default()
+    };
+    Settings {
+        config,
         ..Settings::new("/s".into(), "node".to_owned())
     }
 }
@@ -357,9 +362,13 @@ fn every_option_adds_its_part() {
 
 #[test]
 fn a_node_refuses_what_its_operator_does_not_allow() {
-    let closed = Settings {
+    let config = DockerConfig {
         pids_limit: 50,
         allow_host_modes: Vec::new(),
+        ..DockerConfig::default()
+    };
+    let closed = Settings {
+        config,
         ..Settings::new("/s".into(), "node".to_owned())
     };
     let table = [
@@ -409,7 +418,7 @@ fn a_node_refuses_what_its_operator_does_not_allow() {
         assert!(error.contains(want), "{config}: {error}");
         // The same is possible where the operator allows it.
         let mut open = open();
-        open.allow_runtimes.push("kata".to_owned());
+        open.config.allow_runtimes.push("kata".to_owned());
         assert!(request(&task(&config), &open).is_ok(), "{config}");
     }
     // The engine gives NET_RAW by default, this node does not.

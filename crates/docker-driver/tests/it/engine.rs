@@ -226,7 +226,7 @@ async fn containers_without_a_record_are_removed() {
     };
     let script = "while :; do sleep 0.1; done";
     bench.start(1, script).await.unwrap();
-    bench.settings.dangling_grace = Some(Duration::ZERO);
+    bench.settings.config.dangling_grace = Duration::ZERO;
     // Older than the grace, in the engine's whole seconds.
     tokio::time::sleep(Duration::from_secs(2)).await;
     bench.restart_agent();

@@ -9,7 +9,7 @@ use crate::bench::Bench;
 async fn without_a_socket_the_driver_is_not_detected_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = Settings::new(folder.path().join("state"), "node".to_owned());
-    settings.socket = folder.path().join("docker.sock");
+    settings.config.socket = folder.path().join("docker.sock");
     let driver = Docker::new(settings.clone());
     driver.refresh().await;
     let found = driver.fingerprint();
@@ -19,7 +19,7 @@ async fn without_a_socket_the_driver_is_not_detected_and_says_why() {
         "{found:?}"
     );
     // A socket without an engine behind it.
-    drop(std::os::unix::net::UnixListener::bind(&settings.socket).unwrap());
+    drop(std::os::unix::net::UnixListener::bind(&settings.config.socket).unwrap());
     driver.refresh().await;
     let found = driver.fingerprint();
     assert!(!found.detected, "{found:?}");
@@ -32,7 +32,7 @@ async fn without_a_socket_the_driver_is_not_detected_and_says_why() {
 #[tokio::test]
 async fn a_disabled_driver_is_not_detected() {
     let mut settings = Settings::new("/nonexistent".into(), "node".to_owned());
-    settings.enabled = false;
+    settings.config.enabled = false;
     let driver = Docker::new(settings);
     driver.refresh().await;
     assert_eq!(driver.fingerprint().description, "disabled");

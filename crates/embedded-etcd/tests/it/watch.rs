@@ -66,8 +66,8 @@ async fn a_store_that_stops_tells_its_watches() {
     let (_requests, mut responses) = client.watch_unread(create.to_union()).await;
     assert!(responses.message().await.unwrap().unwrap().created);
     let shutdown = tokio::spawn(store.shutdown());
-    let told = tokio::time::timeout(WAIT_LIMIT, responses.message()).await;
-    let status = told.unwrap().unwrap_err();
+    let answer = tokio::time::timeout(WAIT_LIMIT, responses.message()).await;
+    let status = answer.unwrap().unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unavailable);
     tokio::time::timeout(WAIT_LIMIT, shutdown)
         .await

@@ -202,11 +202,11 @@ fn a_failed_task_takes_its_siblings_along() {
     assert_eq!(play.status(), ClientStatus::Failed);
     assert!(!play.has_failed("two"));
     let client = play.runner.client();
-    let told = client.task_states["two"]
+    let failure = client.task_states["two"]
         .events
         .iter()
         .find(|e| e.event_type == "Sibling Task Failed");
-    assert_eq!(told.unwrap().details["failed_sibling"], "one");
+    assert_eq!(failure.unwrap().details["failed_sibling"], "one");
 }
 
 #[test]
@@ -268,12 +268,12 @@ fn scenario_047_a_stop_that_fails_is_tried_for_as_long_as_the_process_lives() {
         );
         assert_eq!(play.pass(Duration::from_millis(1)), ["stop web 1 5s"]);
     }
-    let told = play
+    let counted = play
         .events("web")
         .iter()
         .filter(|event| *event == "Killing")
         .count();
-    assert_eq!(told, 4, "the wish, and the first three failures");
+    assert_eq!(counted, 4, "the wish, and the first three failures");
     assert_eq!(play.exited("web", 1, 137), ["ended", "forget web 1"]);
 }
 

@@ -124,9 +124,9 @@ fn a_registered_volume_is_used_only_as_it_was_registered() {
             volume(1, modes),
             asks(|ask| (ask.access_mode, ask.read_only) = (mode, read_only)),
         );
-        let told = (modes, mode, read_only);
-        assert_eq!(asks.pass_for_all(&node), passes, "{told:?}");
-        assert!(!asks.pass_for_all(&builders::node(2)), "{told:?}");
+        let case = (modes, mode, read_only);
+        assert_eq!(asks.pass_for_all(&node), passes, "{case:?}");
+        assert!(!asks.pass_for_all(&builders::node(2)), "{case:?}");
     }
     let block = asks(|ask| ask.attachment_mode = Some(AttachmentMode::BlockDevice));
     assert!(!with(volume(1, &[Writer]), block).pass_for_all(&node));
@@ -182,9 +182,9 @@ fn an_exclusive_writer_shares_with_readers_only() {
             let others = || VolumeWrites::on_node(&snapshot, node.id, replaced);
             asks.is_taken(&node, 0, others)
         };
-        let told = (theirs, their_reading, ours, our_reading);
-        assert_eq!(is_taken(None), taken, "{told:?}");
-        assert!(!is_taken(Some(alloc.id)), "{told:?}");
+        let case = (theirs, their_reading, ours, our_reading);
+        assert_eq!(is_taken(None), taken, "{case:?}");
+        assert!(!is_taken(Some(alloc.id)), "{case:?}");
     }
 }
 

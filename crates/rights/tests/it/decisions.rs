@@ -1,5 +1,5 @@
 use identity::{Caller, Identity, Peer, Role};
-use rights::{METHODS, Refusal, check};
+use rights::{AccessRefusal, METHODS, check};
 use rstest::rstest;
 
 fn caller_of(role: Role, region: &str) -> Caller {
@@ -53,7 +53,7 @@ fn without_a_certificate_a_node_can_only_introduce_itself() {
     for method in METHODS {
         match check(&format!("/{}", method.name), &Caller::ANONYMOUS, None) {
             Ok(_) => open.push(method.name),
-            Err(Refusal::Unauthenticated { method: named, .. }) => {
+            Err(AccessRefusal::Unauthenticated { method: named, .. }) => {
                 assert_eq!(named, method.name);
             }
             Err(other) => panic!("{}: {other}", method.name),
@@ -80,7 +80,7 @@ fn a_certificate_counts_in_its_region() {
     let path = "/kafila.v1.Jobs/Register";
     let foreign = caller_of(Role::Operator, "eu");
     let refusal = check(path, &foreign, Some("global")).unwrap_err();
-    assert!(matches!(refusal, Refusal::Region { .. }), "{refusal}");
+    assert!(matches!(refusal, AccessRefusal::Region { .. }), "{refusal}");
     assert!(refusal.to_string().contains("region global"), "{refusal}");
     assert!(check(path, &foreign, Some("eu")).is_ok());
 }
@@ -95,7 +95,7 @@ fn a_certificate_counts_in_its_region() {
 fn a_path_outside_the_table_is_no_method(#[case] path: &str) {
     for caller in [Caller::DEVELOPMENT, caller(Role::Operator)] {
         let refusal = check(path, &caller, None).unwrap_err();
-        assert_eq!(refusal, Refusal::UnknownMethod);
+        assert_eq!(refusal, AccessRefusal::UnknownMethod);
         assert_eq!(refusal.method(), None);
     }
 }

@@ -321,7 +321,7 @@ mod tests {
     use crate::rank::preferences::Preferences;
 
     /// Nodes with these datacenters and racks; an empty rack is none.
-    fn site(nodes: &[(&str, &str)]) -> Snapshot {
+    fn fleet(nodes: &[(&str, &str)]) -> Snapshot {
         let changes = (1..).zip(nodes).map(|(number, (datacenter, rack))| {
             let mut node = builders::node(number);
             node.datacenter = (*datacenter).into();
@@ -391,65 +391,71 @@ mod tests {
         boosts
     }
 
-    fn assert_close(told: &[f64], want: &[f64]) {
-        let close = told.iter().zip(want).all(|(a, b)| (a - b).abs() < 0.000_1);
-        assert!(told.len() == want.len() && close, "{told:?}, not {want:?}");
+    fn assert_close(actual: &[f64], want: &[f64]) {
+        let close = actual
+            .iter()
+            .zip(want)
+            .all(|(a, b)| (a - b).abs() < 0.000_1);
+        assert!(
+            actual.len() == want.len() && close,
+            "{actual:?}, not {want:?}"
+        );
     }
 
     #[test]
     fn scenario_125_a_share_runs_out() {
-        let site = site(&[("dc1", ""), ("dc2", "")]);
+        let fleet = fleet(&[("dc1", ""), ("dc2", "")]);
         let job = job(10, vec![spread("${node.datacenter}", 100, &[("dc1", 80)])]);
-        assert_close(&boosts(&site, &job, &[0, 0]), &[0.625, 0.5]);
-        assert_close(&boosts(&site, &job, &[0; 7]), &[0.0, 0.5]);
+        assert_close(&boosts(&fleet, &job, &[0, 0]), &[0.625, 0.5]);
+        assert_close(&boosts(&fleet, &job, &[0; 7]), &[0.0, 0.5]);
     }
 
     #[test]
     fn scenario_126_weights_divide_what_two_spreads_say() {
-        let site = site(&[("dc1", "r1"), ("dc2", "r1"), ("dc1", "r2"), ("dc1", "r2")]);
+        let fleet = fleet(&[("dc1", "r1"), ("dc2", "r1"), ("dc1", "r2"), ("dc1", "r2")]);
         let spreads = vec![
             spread("${node.datacenter}", 100, &[("dc1", 60), ("dc2", 40)]),
             spread("${meta.rack}", 50, &[("r1", 40), ("r2", 60)]),
         ];
-        let told = boosts(&site, &job(10, spreads), &[0, 2]);
-        assert_close(&told, &[0.5, 0.666_67, 0.555_56, 0.555_56]);
+        let actual = boosts(&fleet, &job(10, spreads), &[0, 2]);
+        assert_close(&actual, &[0.5, 0.666_67, 0.555_56, 0.555_56]);
     }
 
     #[test]
     fn scenario_127_an_even_spread() {
-        let site = site(&[("dc1", ""), ("dc2", ""), ("dc3", "")]);
+        let fleet = fleet(&[("dc1", ""), ("dc2", ""), ("dc3", "")]);
         let job = job(10, vec![spread("${node.datacenter}", 50, &[])]);
-        assert_close(&boosts(&site, &job, &[]), &[0.0, 0.0, 0.0]);
-        assert_close(&boosts(&site, &job, &[0, 0]), &[-1.0, 1.0, 1.0]);
-        let two_three = boosts(&site, &job, &[0, 0, 1, 1, 1]);
+        assert_close(&boosts(&fleet, &job, &[]), &[0.0, 0.0, 0.0]);
+        assert_close(&boosts(&fleet, &job, &[0, 0]), &[-1.0, 1.0, 1.0]);
+        let two_three = boosts(&fleet, &job, &[0, 0, 1, 1, 1]);
         assert_close(&two_three[..2], &[0.5, -0.5]);
-        let equal = boosts(&site, &job, &[0, 0, 0, 1, 1, 1]);
+        let equal = boosts(&fleet, &job, &[0, 0, 0, 1, 1, 1]);
         assert_close(&equal, &[-1.0, -1.0, 1.0]);
     }
 
     #[test]
     fn scenario_128_values_that_no_target_names_are_not_wanted() {
-        let site = site(&[("dc1", "r1"), ("dc2", "")]);
+        let fleet = fleet(&[("dc1", "r1"), ("dc2", "")]);
         let never = job(4, vec![spread("${node.datacenter}", 50, &[("dc7", 100)])]);
-        assert_close(&boosts(&site, &never, &[]), &[-1.0, -1.0]);
+        assert_close(&boosts(&fleet, &never, &[]), &[-1.0, -1.0]);
         let missing = job(4, vec![spread("${meta.rack}", 50, &[])]);
-        assert_close(&boosts(&site, &missing, &[]), &[0.0, -1.0]);
-        assert_close(&boosts(&site, &missing, &[1, 1]), &[0.0, -1.0]);
+        assert_close(&boosts(&fleet, &missing, &[]), &[0.0, -1.0]);
+        assert_close(&boosts(&fleet, &missing, &[1, 1]), &[0.0, -1.0]);
     }
 
     /// Nomad takes the lowest boost it happens to have met, and has no bound for it: -11.5, and -24.
     /// Here an empty share has the lowest boost, in whatever order nodes come.
     #[test]
     fn scenario_129_an_empty_share_is_the_least_wanted() {
-        let site = site(&[("dc3", ""), ("dc1", ""), ("dc2", "")]);
+        let fleet = fleet(&[("dc3", ""), ("dc1", ""), ("dc2", "")]);
         let shares = |dc1, dc2| {
             let targets = [("dc1", dc1), ("dc2", dc2), ("*", 0)];
             job(8, vec![spread("${node.datacenter}", 50, &targets)])
         };
-        assert_close(&boosts(&site, &shares(50, 50), &[]), &[-1.0, 0.75, 0.75]);
-        let uneven = boosts(&site, &shares(99, 1), &[]);
+        assert_close(&boosts(&fleet, &shares(50, 50), &[]), &[-1.0, 0.75, 0.75]);
+        let uneven = boosts(&fleet, &shares(99, 1), &[]);
         assert_close(&uneven, &[-1.0, 0.873_74, -0.728_26]);
-        let used = boosts(&site, &shares(99, 1), &[2, 0]);
+        let used = boosts(&fleet, &shares(99, 1), &[2, 0]);
         assert_close(&used, &[-1.0, 0.873_74, -0.869_79]);
     }
 
@@ -467,8 +473,8 @@ mod tests {
             (0.5, 0, -0.5),
             (0.5, 1, -0.833_33),
         ] {
-            let told = share_boost(desired, used);
-            assert_close(&[told], &[want]);
+            let actual = share_boost(desired, used);
+            assert_close(&[actual], &[want]);
         }
     }
 
@@ -478,8 +484,8 @@ mod tests {
             desired in 0.001_f64..50.0,
             used in 0_u32..200,
         ) {
-            let (told, next) = (share_boost(desired, used), share_boost(desired, used + 1));
-            prop_assert!(UNWANTED < next && next < told && told < 1.0, "{told}, then {next}");
+            let (actual, next) = (share_boost(desired, used), share_boost(desired, used + 1));
+            prop_assert!(UNWANTED < next && next < actual && actual < 1.0, "{actual}, then {next}");
         }
 
         #[test]
@@ -492,9 +498,9 @@ mod tests {
             let (unused, least) = (even_boost(0, range), even_boost(min, range));
             prop_assert!((UNWANTED..1.0).contains(&least) && unused == 1.0, "{least}");
             let (used, next) = (min + used % (more + 1), min + used % (more + 1) + 1);
-            let (told, next) = (even_boost(used, range), even_boost(next, range));
-            prop_assert!(UNWANTED <= told && told <= least, "{told}");
-            prop_assert!(more == 0 || next < told, "{told}, then {next}");
+            let (actual, next) = (even_boost(used, range), even_boost(next, range));
+            prop_assert!(UNWANTED <= actual && actual <= least, "{actual}");
+            prop_assert!(more == 0 || next < actual, "{actual}, then {next}");
         }
     }
 
@@ -503,9 +509,9 @@ mod tests {
         let racks: Vec<_> = (0..9).map(|rack| format!("r{rack}")).collect();
         let mut nodes: Vec<_> = racks.iter().map(|rack| ("dc1", rack.as_str())).collect();
         nodes.push(("dc1", ""));
-        let many = site(&nodes);
+        let many = fleet(&nodes);
         // Four nodes of each value, and values are few.
-        let few = site(&nodes.repeat(4));
+        let few = fleet(&nodes.repeat(4));
         assert!(goes_by_count(10, 10) && !goes_by_count(10, 40));
         let spread = || spread("${meta.rack}", 50, &[]);
         let used = [0, 1, 1, 3, 3, 3];

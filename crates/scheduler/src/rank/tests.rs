@@ -410,19 +410,19 @@ fn share(
             -over / share * weight
         }
     };
-    let mut told = BTreeMap::new();
+    let mut actual = BTreeMap::new();
     for (name, share) in named.iter().filter(|(name, _)| **name != "*") {
-        told.insert(*name, (*share, used.get(*name).copied().unwrap_or(0.0)));
+        actual.insert(*name, (*share, used.get(*name).copied().unwrap_or(0.0)));
     }
     if let Some(share) = others {
-        told.insert("*", (share, of_others));
+        actual.insert("*", (share, of_others));
     }
-    let key = if told.contains_key(value) && value != "*" {
+    let key = if actual.contains_key(value) && value != "*" {
         value
     } else {
         "*"
     };
-    let Some((share, used)) = told.get(key).copied() else {
+    let Some((share, used)) = actual.get(key).copied() else {
         return -1.0;
     };
     if share > 0.0 {
@@ -783,10 +783,10 @@ fn play(seed: u64, selection: Selection) -> u32 {
                 "{seen}: {candidates:?}"
             );
         }
-        let told = found.metric.score_parts.unwrap();
-        assert_eq!(told.reschedule_penalty.is_some(), *is_penalised, "{seen}");
-        let told = f64::from(found.metric.score_per_mille) / 1_000.0;
-        assert!((told - without_lot).abs() <= 0.000_5, "{seen}: {told}");
+        let actual = found.metric.score_parts.unwrap();
+        assert_eq!(actual.reschedule_penalty.is_some(), *is_penalised, "{seen}");
+        let actual = f64::from(found.metric.score_per_mille) / 1_000.0;
+        assert!((actual - without_lot).abs() <= 0.000_5, "{seen}: {actual}");
         for other in &found.metric.runners_up {
             assert_ne!(other.node_id, found.node_id, "{seen}");
         }

@@ -337,7 +337,7 @@ fn a_group_that_goes_leaves_its_values_to_the_one_that_comes() {
         let group = builders::group(comes, model::JobType::System, 1);
         job.task_groups.push(group);
         let plan = place(&mut cluster, &job).plan;
-        let told = (plan.placement_count(), plan.stops.len());
-        assert_eq!(told, (2, 2), "{goes} goes, {comes} comes");
+        let counts = (plan.placement_count(), plan.stops.len());
+        assert_eq!(counts, (2, 2), "{goes} goes, {comes} comes");
     }
 }

@@ -140,11 +140,11 @@ fn looking_again_changes_nothing(history: &mut RandomHistory, shown: &Observatio
     let again = history.cluster.add_eval(shown.job, TriggeredBy::NodeUpdate);
     let (before, now) = (history.cluster.snapshot(), history.cluster.now);
     let again = history.cluster.run(again);
-    let told = describe(&again, &before, now);
+    let description = describe(&again, &before, now);
     let first = describe(shown.decision, shown.before, now);
     assert!(
         again.plan.is_no_op(),
-        "seed {}: after\n{first}came\n{told}",
+        "seed {}: after\n{first}came\n{description}",
         history.seed
     );
 }

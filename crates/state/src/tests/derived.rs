@@ -79,13 +79,13 @@ fn job_status_follows_evaluations_and_allocations() {
 fn a_lost_allocation_stays_lost_unless_its_node_reported_an_end_before() {
     let mut lost = allocation(1, 1);
     lost.client_status_override = Some(ClientStatus::Lost);
-    for (told, holds) in [
+    for (status, holds) in [
         (ClientStatus::Running, ClientStatus::Lost),
         (ClientStatus::Complete, ClientStatus::Complete),
     ] {
         let mut state = State::default();
         state.apply(1, [put_alloc(allocation(1, 1), 1, 1)]);
-        state.apply(2, [put_client(alloc_id(1), told, 2)]);
+        state.apply(2, [put_client(alloc_id(1), status, 2)]);
         state.apply(3, [put_alloc(lost.clone(), 1, 3)]);
         assert_eq!(
             state.snapshot().alloc(alloc_id(1)).unwrap().client_status(),

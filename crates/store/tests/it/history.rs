@@ -34,14 +34,14 @@ async fn all_committed_changes_are_replayed(backend: Backend) {
 
     let mut history = History::from(&client, 1).await.unwrap();
     create(&writer, &eval(9_999)).await;
-    let mut told = Vec::new();
+    let mut observed = Vec::new();
     let mut last = None;
     while let Some((revision, mut changes)) = history.next().await.unwrap() {
-        told.push(revision);
+        observed.push(revision);
         assert_eq!(changes.len(), 1);
         last = changes.pop();
     }
-    assert_eq!(told, expected, "up to the revision of the start");
+    assert_eq!(observed, expected, "up to the revision of the start");
     assert_eq!(last, Some(Change::Delete { key: key(&eval(0)) }));
 }
 

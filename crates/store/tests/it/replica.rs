@@ -193,13 +193,13 @@ async fn a_subscriber_receives_every_change_in_order(backend: Backend) {
     let (snapshot, mut changes) = replica.subscribe();
     assert!(snapshot.index() >= before);
     let load = tokio::spawn(async move { change_together(&writer, 50).await });
-    let mut told = snapshot.index();
+    let mut observed = snapshot.index();
     for round in 1..=50 {
         let Some(Delta::Changes { revision, changes }) = next(&mut changes).await else {
             panic!()
         };
-        assert!(revision > told);
-        told = revision;
+        assert!(revision > observed);
+        observed = revision;
         assert_eq!(changes.len(), usize::try_from(TOGETHER).unwrap());
         for change in &*changes {
             let Change::Put {
@@ -217,7 +217,7 @@ async fn a_subscriber_receives_every_change_in_order(backend: Backend) {
             assert_eq!((eval.snapshot_index, *modify_index), (round, revision));
         }
     }
-    assert_eq!(load.await.unwrap(), told);
+    assert_eq!(load.await.unwrap(), observed);
 }
 
 async fn a_slow_subscriber_starts_again_from_a_state(backend: Backend) {

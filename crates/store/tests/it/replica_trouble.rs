@@ -60,14 +60,14 @@ async fn a_broken_watch_is_resumed_where_it_ended(backend: Backend) {
         let last = *written.last().unwrap();
         behind.replica.wait_for(last, WAIT_LIMIT).await.unwrap();
     }
-    let mut told = Vec::new();
-    while told.len() < written.len() {
+    let mut observed = Vec::new();
+    while observed.len() < written.len() {
         let Some(Delta::Changes { revision, .. }) = next(&mut deltas).await else {
             panic!()
         };
-        told.push(revision);
+        observed.push(revision);
     }
-    assert_eq!(told, written, "nothing lost, nothing twice");
+    assert_eq!(observed, written, "nothing lost, nothing twice");
     assert_eq!(behind.metrics.relists.get(), 1, "only the first list");
     assert!(behind.metrics.watch_failures.get() >= 1);
 }
@@ -94,10 +94,10 @@ async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
 
     let snapshot = behind.replica.wait_for(last, WAIT_LIMIT).await.unwrap();
     assert!(snapshot.eval(eval(1).id).is_none() && snapshot.eval(eval(2).id).is_some());
-    let Some(Delta::Resnapshot(told)) = next(&mut deltas).await else {
+    let Some(Delta::Resnapshot(observed)) = next(&mut deltas).await else {
         panic!()
     };
-    assert!(told.index() >= last);
+    assert!(observed.index() >= last);
     assert_eq!(behind.metrics.relists.get(), 2);
 }
 
@@ -123,14 +123,14 @@ async fn fragments_are_shown_in_whole_revisions(backend: Backend) {
         ));
     }
     behind.proxy.set(Mode::Open);
-    let mut told = Vec::new();
-    while told.len() < written.len() {
+    let mut observed = Vec::new();
+    while observed.len() < written.len() {
         match next(&mut deltas).await {
-            Some(Delta::Changes { revision, changes }) => told.push((revision, changes.len())),
+            Some(Delta::Changes { revision, changes }) => observed.push((revision, changes.len())),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(told, written);
+    assert_eq!(observed, written);
 }
 
 async fn a_silent_store_is_watched_on_a_new_connection(backend: Backend) {

@@ -176,11 +176,14 @@ async fn scenario_056_a_task_outlives_the_loss_of_its_log_directory() {
     fs::write(&go, "").unwrap();
     let (sender, mut messages) = tokio::sync::mpsc::channel(10);
     let id = bench.id(1);
-    let told = tokio::select! {
+    let message = tokio::select! {
         _ = bench.driver.wait(&id, &sender) => panic!("the task ended"),
-        told = messages.recv() => told.unwrap(),
+        message = messages.recv() => message.unwrap(),
     };
-    assert!(told.contains("output to stdout is being dropped"), "{told}");
+    assert!(
+        message.contains("output to stdout is being dropped"),
+        "{message}"
+    );
     bench.stop("SIGKILL", 1000).await;
     bench.finish().await;
 }

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::format::printf;
 use crate::function::{Call, Failure, Function, between, exact, length, many};
 use crate::value::{Value, widen};
@@ -208,17 +210,17 @@ fn escape_js(text: &str) -> String {
     out
 }
 
+/// The characters that the query of a URL cannot have as they are.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b' ');
+
 fn escape_query(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' ' => out.push('+'),
-            b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    let escaped = utf8_percent_encode(text, &RESERVED).to_string();
+    escaped.replace(' ', "+")
 }
 
 /// Whether two numbers are equal, whatever their types.

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use data_encoding::HEXLOWER;
 use md5::{Digest, Md5};
 use ring::{digest, hmac};
 
@@ -107,14 +108,18 @@ pub(super) const FUNCTIONS: &[Function] = &[
         decoded(URL_SAFE.decode(&*call.text(0)?))
     }),
     exact("md5sum", 1, |call| {
-        Ok(hexadecimal(&Md5::digest(call.text(0)?.as_bytes())).into())
+        Ok(HEXLOWER
+            .encode(&Md5::digest(call.text(0)?.as_bytes()))
+            .into())
     }),
     exact("sha256Hex", 1, |call| {
         Ok(sha(&digest::SHA256, &call.text(0)?).into())
     }),
     exact("hmacSHA256Hex", 2, |call| {
         let key = hmac::Key::new(hmac::HMAC_SHA256, call.text(1)?.as_bytes());
-        Ok(hexadecimal(hmac::sign(&key, call.text(0)?.as_bytes()).as_ref()).into())
+        Ok(HEXLOWER
+            .encode(hmac::sign(&key, call.text(0)?.as_bytes()).as_ref())
+            .into())
     }),
     // Prints to the log of the agent in Nomad; its text is empty.
     crate::function::many("spew_dump", 0, |_| Ok("".into())),
@@ -149,9 +154,5 @@ pub(super) fn decoded(bytes: Result<Vec<u8>, base64::DecodeError>) -> Result<Val
 }
 
 pub(super) fn sha(algorithm: &'static digest::Algorithm, text: &str) -> String {
-    hexadecimal(digest::digest(algorithm, text.as_bytes()).as_ref())
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest::digest(algorithm, text.as_bytes()).as_ref())
 }

@@ -252,3 +252,11 @@ proptest! {
         prop_assert_eq!(render(&text).unwrap(), template::Rendered::Text(text));
     }
 }
+
+#[test]
+fn a_split_into_the_smallest_number_of_parts_ends() {
+    let number = i64::MIN.to_string();
+    let source = format!("{{{{ sprig_regexSplit `,` `a,b` {number} | len }}}}");
+    let want = template::Rendered::Text("2".to_owned());
+    assert_eq!(render(&source).unwrap(), want);
+}

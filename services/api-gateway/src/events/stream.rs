@@ -247,10 +247,10 @@ impl EventSender {
                 biased;
                 () = drain.cancelled() => return Err(Error::draining()),
                 () = batches.closed() => return Err(Error::draining()),
-                told = self.tail.next() => {
-                    let told = told.map_err(|error| self.cut(error))?;
+                change = self.tail.next() => {
+                    let change = change.map_err(|error| self.cut(error))?;
                     bookmark.is_heard = true;
-                    if self.take(told).await? {
+                    if self.take(change).await? {
                         bookmark = Bookmark::after(self.interval);
                     }
                 }

@@ -39,7 +39,7 @@ async fn next(events: &mut Streaming<v1::EventBatch>) -> Result<v1::EventBatch, 
 }
 
 /// Returns the next batch that has events.
-async fn told(events: &mut Streaming<v1::EventBatch>) -> v1::EventBatch {
+async fn next_batch(events: &mut Streaming<v1::EventBatch>) -> v1::EventBatch {
     loop {
         let batch = next(events).await.unwrap();
         if !batch.events.is_empty() {
@@ -58,9 +58,9 @@ fn lines(batch: &v1::EventBatch) -> Vec<(String, String, String)> {
 
 fn is(batch: &v1::EventBatch, want: &[(&str, &str)]) {
     let lines = lines(batch);
-    let told = lines.iter().map(|(topic, kind, _)| (&**topic, &**kind));
-    let told: Vec<_> = told.collect();
-    assert_eq!(told, want);
+    let shown = lines.iter().map(|(topic, kind, _)| (&**topic, &**kind));
+    let shown: Vec<_> = shown.collect();
+    assert_eq!(shown, want);
 }
 
 async fn run(suite: &Suite, number: u128, job_index: u64) -> u64 {
@@ -82,7 +82,7 @@ async fn every_write_is_told_in_order_and_what_it_was() {
     assert_eq!(first.events, [], "the first says where the stream begins");
 
     let registered = suite.register(&job("web")).await;
-    let batch = told(&mut events).await;
+    let batch = next_batch(&mut events).await;
     assert_eq!(batch.index, registered.index);
     assert!(batch.index > first.index);
     let mut topics: Vec<_> = batch.events.iter().map(|event| &*event.topic).collect();
@@ -104,15 +104,24 @@ async fn every_write_is_told_in_order_and_what_it_was() {
     assert_eq!(jobs.collect::<Vec<_>>(), ["web"]);
 
     run(&suite, 1, registered.index).await;
-    is(&told(&mut events).await, &[("Allocation", "PlanResult")]);
     is(
-        &told(&mut events).await,
+        &next_batch(&mut events).await,
+        &[("Allocation", "PlanResult")],
+    );
+    is(
+        &next_batch(&mut events).await,
         &[("Allocation", "AllocationUpdated")],
     );
     suite.put_node(&node(1)).await;
-    is(&told(&mut events).await, &[("Node", "NodeRegistration")]);
+    is(
+        &next_batch(&mut events).await,
+        &[("Node", "NodeRegistration")],
+    );
     suite.delete(&Key::Node(node(1).id)).await;
-    is(&told(&mut events).await, &[("Node", "NodeDeregistration")]);
+    is(
+        &next_batch(&mut events).await,
+        &[("Node", "NodeDeregistration")],
+    );
 }
 
 #[tokio::test]
@@ -123,11 +132,11 @@ async fn scenario_086_a_stream_begins_with_its_index_and_goes_on_at_another_gate
     let third = suite.register(&job("c")).await.index;
     let mut events = stream(&suite, 0, from(first)).await.unwrap();
     assert_eq!(next(&mut events).await.unwrap().index, first - 1);
-    assert_eq!(told(&mut events).await.index, first);
+    assert_eq!(next_batch(&mut events).await.index, first);
     drop(events);
     let mut events = stream(&suite, 1, from(first + 1)).await.unwrap();
-    assert_eq!(told(&mut events).await.index, second);
-    assert_eq!(told(&mut events).await.index, third);
+    assert_eq!(next_batch(&mut events).await.index, second);
+    assert_eq!(next_batch(&mut events).await.index, third);
 }
 
 #[tokio::test]
@@ -146,7 +155,7 @@ async fn events_of_collected_objects_show_them_as_they_were() {
         ..from(reported)
     };
     let mut events = stream(&suite, 0, request).await.unwrap();
-    let batch = told(&mut events).await;
+    let batch = next_batch(&mut events).await;
     assert_eq!(batch.index, reported);
     let Some(Payload::Allocation(shown)) = &batch.events[0].payload else {
         panic!("an allocation: {batch:?}");

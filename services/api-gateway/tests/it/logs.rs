@@ -100,7 +100,7 @@ impl NodeFiles for Files {
 }
 
 /// A suite with one allocation that runs a task `server` on a node that serves `files`.
-async fn world(files: &Files) -> (Suite, Node, v1::LogsRequest) {
+async fn suite_with_node(files: &Files) -> (Suite, Node, v1::LogsRequest) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let server = tonic::transport::Server::builder()
@@ -134,7 +134,7 @@ async fn world(files: &Files) -> (Suite, Node, v1::LogsRequest) {
 
 #[tokio::test]
 async fn output_is_relayed_from_the_node_by_the_start_of_the_allocations_id() {
-    let (suite, _, request) = world(&Files::default()).await;
+    let (suite, _, request) = suite_with_node(&Files::default()).await;
     let request = v1::LogsRequest {
         alloc_id: request.alloc_id[..8].to_owned(),
         ..request
@@ -156,7 +156,7 @@ async fn a_caller_that_does_not_read_holds_the_node_back() {
         endless: true,
         ..Files::default()
     };
-    let (suite, _, request) = world(&files).await;
+    let (suite, _, request) = suite_with_node(&files).await;
     let mut chunks = suite
         .allocations(0)
         .logs(ask(request))
@@ -185,7 +185,7 @@ async fn a_caller_that_does_not_read_holds_the_node_back() {
 
 #[tokio::test]
 async fn a_refused_request_for_logs_explains_the_reason() {
-    let (suite, node, request) = world(&Files::default()).await;
+    let (suite, node, request) = suite_with_node(&Files::default()).await;
     let mut logs = suite.allocations(0);
     let wrong_task = v1::LogsRequest {
         task: "db".to_owned(),
@@ -248,7 +248,7 @@ async fn a_refused_request_for_logs_explains_the_reason() {
 #[tokio::test]
 async fn a_restart_reaches_the_node_once() {
     let files = Files::default();
-    let (suite, node, request) = world(&files).await;
+    let (suite, node, request) = suite_with_node(&files).await;
     let restart = |task: &str| v1::RestartAllocationRequest {
         alloc_id: request.alloc_id[..8].to_owned(),
         task: task.to_owned(),
@@ -279,7 +279,7 @@ async fn a_restart_reaches_the_node_once() {
 
 #[tokio::test]
 async fn a_stopped_allocation_is_marked_once_for_one_request_id() {
-    let (suite, _, request) = world(&Files::default()).await;
+    let (suite, _, request) = suite_with_node(&Files::default()).await;
     let stop = v1::StopAllocationRequest {
         alloc_id: request.alloc_id.clone(),
         request_id: "r1".to_owned(),

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lifecycle::gc::Candidate;
-use lifecycle::{AllocState, Assignment, Boot, RestartRefusal, RestartScope, predecessors_first};
+use lifecycle::{
+    AllocState, Assignment, Boot, Known, NodeView, RestartRefusal, RestartScope, is_predecessor,
+    predecessors_first, unrunnable,
+};
 use local_state::{NodeState, Restored, decode};
-use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth, DeploymentId};
+use model::{AllocId, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
 use task_runner::{Beginning, CheckView, Command, Handle, Progress};
@@ -25,7 +28,7 @@ use crate::context::Context;
 pub(super) struct Entry {
     pub(super) assignment: Assignment,
     pub(super) handle: Handle,
-    /// The runner was told to remove it.
+    /// Its runner removes it.
     pub(super) is_collected: bool,
 }
 
@@ -42,6 +45,18 @@ pub(super) struct Facts {
     pub(super) leftovers: HashMap<AllocId, Vec<TaskId>>,
     /// Directories without an allocation were removed in this run of the agent.
     pub(super) is_swept: bool,
+}
+
+impl Facts {
+    /// Returns what decides about an update.
+    pub(super) fn view(&self) -> NodeView {
+        let known = |(id, entry): (&AllocId, &Entry)| (*id, Known::from(&entry.assignment));
+        NodeView {
+            known: self.allocs.iter().map(known).collect(),
+            store_id: self.node.store_id.clone(),
+            seen: self.node.revision,
+        }
+    }
 }
 
 pub(crate) struct Agent {
@@ -229,18 +244,7 @@ impl Agent {
     ) {
         error!(%alloc_id, reason, "cannot run an allocation");
         let now = self.context.tasks.clocks.wall();
-        let health = |deployment_id| DeploymentHealth {
-            healthy: false,
-            time: now,
-            deployment_id: Some(deployment_id),
-        };
-        let client = AllocClient {
-            status: ClientStatus::Failed,
-            description: format!("Unable to add allocation due to error: {reason}"),
-            health: deployment_id.map(health),
-            modify_time: now,
-            ..AllocClient::default()
-        };
+        let client = unrunnable(deployment_id, reason, now);
         self.context.tasks.reporter.offer(alloc_id, client);
     }
 
@@ -369,18 +373,11 @@ impl Agent {
     }
 }
 
-/// Returns the allocations on this node that have to end first: the replaced one, and preemption
-/// victims.
+/// Returns the allocations on this node that have to end first.
 fn predecessors(facts: &Facts, assignment: &Assignment) -> Vec<Handle> {
-    let (alloc_id, previous) = (assignment.alloc.id, assignment.alloc.previous_alloc);
-    facts
-        .allocs
-        .iter()
-        .filter(|(id, entry)| {
-            Some(**id) == previous || entry.assignment.alloc.preempted_by == Some(alloc_id)
-        })
-        .map(|(_, entry)| entry.handle.clone())
-        .collect()
+    let comes_first = |entry: &&Entry| is_predecessor(&entry.assignment.alloc, &assignment.alloc);
+    let predecessors = facts.allocs.values().filter(comes_first);
+    predecessors.map(|entry| entry.handle.clone()).collect()
 }
 
 fn lost_contact_counters(facts: &Facts) -> Vec<Handle> {

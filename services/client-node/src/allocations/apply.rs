@@ -1,8 +1,8 @@
-//! Application of updates: revisions, stores, and the changes that [`lifecycle::changes`] decides.
+//! Application of updates: the writes, runners and reports that [`lifecycle::receive`] decides.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use lifecycle::{Known, Update, changes};
+use lifecycle::{Accepted, Reception, Update, receive};
 use model::AllocId;
 use task_runner::{Command, Handle};
 use tracing::warn;
@@ -13,49 +13,40 @@ use super::record::Record;
 impl Agent {
     /// Applies one message of a stream. Returns `false` if it needs a full list first, which a new
     /// stream starts with.
-    pub(crate) async fn apply(&self, mut update: Update) -> bool {
-        let names_store = !update.store_id.is_empty();
-        let store_id = self.lock().node.store_id.clone();
-        let is_other_store = names_store && !store_id.is_empty() && update.store_id != store_id;
-        if is_other_store && !update.is_full {
-            self.context.metrics.watch_updates_stale.inc();
-            warn!("ignoring a change from another store than this node's; waiting for a full list");
-            return false;
-        }
-        if is_other_store {
-            self.start_over(&store_id, &update).await;
-        }
-        let is_new_name = names_store && update.store_id != store_id;
-        let store_id = names_store.then(|| update.store_id.clone());
-        let (revision, is_full) = (update.revision, update.is_full);
-        let lists_all = is_full && !update.has_nameless;
-        let mut numbers = std::mem::take(&mut update.numbers);
-        let (known, seen) = {
-            let facts = self.lock();
-            let known = facts
-                .allocs
-                .iter()
-                .map(|(id, entry)| (*id, Known::from(&entry.assignment)))
-                .collect();
-            (known, facts.node.revision)
+    pub(crate) async fn apply(&self, update: Update) -> bool {
+        let (revision, node) = (update.revision, self.lock().view());
+        let Accepted {
+            starts_over,
+            revision,
+            store_id,
+            is_durable,
+            numbers,
+            changes,
+            is_full,
+            lists_all,
+        } = match receive(node, update) {
+            Reception::Accepted(accepted) => *accepted,
+            Reception::NeedsList => {
+                self.context.metrics.watch_updates_stale.inc();
+                warn!(
+                    "ignoring a change from another store than this node's; waiting for a full list"
+                );
+                return false;
+            }
+            Reception::Behind { seen } => {
+                self.context.metrics.watch_updates_stale.inc();
+                warn!(
+                    revision,
+                    seen, "ignoring an update from a gateway that is behind"
+                );
+                return true;
+            }
         };
-        let Some(changes) = changes(&known, seen, update) else {
-            self.context.metrics.watch_updates_stale.inc();
-            warn!(
-                revision,
-                seen, "ignoring an update from a gateway that is behind"
-            );
-            return true;
-        };
-        let is_new = is_new_name || !changes.is_empty();
-        // First, so that the revision is durable no later than its changes. Changes that were not
-        // made come again with the next list, which is not older.
-        self.store_revision(revision, store_id, is_new).await;
-        // This node reports no other allocations.
-        let added = changes.added.iter().map(|assignment| assignment.alloc.id);
-        let invalid = changes.invalid.iter().map(|invalid| invalid.alloc_id);
-        let reported: BTreeSet<AllocId> = added.chain(invalid).collect();
-        numbers.retain(|id, _| known.contains_key(id) || reported.contains(id));
+        if starts_over {
+            self.start_over(store_id.as_deref().unwrap_or_default(), revision)
+                .await;
+        }
+        self.store_revision(revision, store_id, is_durable).await;
         self.learn_numbers(&numbers).await;
         for assignment in changes.updated {
             self.update(assignment).await;
@@ -101,20 +92,17 @@ impl Agent {
         }
     }
 
-    /// Forgets every revision and acknowledgement, because the servers have another store or an older
-    /// copy of the same, where the numbers mean nothing. The full list that follows decides about
-    /// every allocation.
-    ///
-    /// The store's name is stored after this, and before the changes of the list.
-    async fn start_over(&self, store_id: &str, update: &Update) {
+    /// Forgets every revision and acknowledgement. The full list of the store `new_store_id` at
+    /// `revision` decides about every allocation; its name is stored after this, and before the changes.
+    async fn start_over(&self, new_store_id: &str, revision: u64) {
         let entries: Vec<Entry> = {
             let mut facts = self.lock();
             let seen = std::mem::take(&mut facts.node.revision);
             warn!(
-                store_id,
+                store_id = facts.node.store_id,
                 seen,
-                new_store_id = update.store_id,
-                revision = update.revision,
+                new_store_id,
+                revision,
                 "the servers have another store than before; starting over from their list"
             );
             for entry in facts.allocs.values_mut() {
@@ -134,8 +122,8 @@ impl Agent {
         }
     }
 
-    /// Records the revision acted on. Written only with changes.
-    async fn store_revision(&self, revision: u64, store_id: Option<String>, is_new: bool) {
+    /// Records the revision acted on. Written only with changes, or with the name of another store.
+    async fn store_revision(&self, revision: u64, store_id: Option<String>, is_durable: bool) {
         let node = {
             let mut facts = self.lock();
             if let Some(store_id) = store_id {
@@ -146,7 +134,7 @@ impl Agent {
         };
         let seen = i64::try_from(node.revision).unwrap_or(i64::MAX);
         self.context.metrics.seen_revision.set(seen);
-        if is_new {
+        if is_durable {
             self.context.tasks.state.put_node(&node).await;
         }
     }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lifecycle::gc::{Reason, Thresholds, Usage, choose, reason};
+use lifecycle::gc::{Reason, Thresholds, Usage, WarningThrottle, choose, reason};
 use nix::sys::statvfs::statvfs;
 use service_kit::CancellationToken;
 use task_runner::Progress;
@@ -78,35 +78,8 @@ async fn collect(
     }
 }
 
-/// Checks per repeated warning: at the default interval of a minute, an hour.
-const CHECKS_PER_WARNING: u32 = 60;
-
-/// Throttle of the warning that nothing can be collected. A disk filled by other software stays full,
-/// and a warning at each check would drown the rest of the log.
-#[derive(Debug, Default)]
-struct WarningThrottle {
-    reason: Option<Reason>,
-    checks: u32,
-}
-
-impl WarningThrottle {
-    /// Records a check. Returns whether it warrants a warning.
-    fn is_due(&mut self, reason: Reason) -> bool {
-        if self.reason != Some(reason) || self.checks >= CHECKS_PER_WARNING {
-            *self = Self {
-                reason: Some(reason),
-                checks: 1,
-            };
-            return true;
-        }
-        self.checks += 1;
-        false
-    }
-}
-
-/// Up to twice `gc.max_allocs` live allocations are no reason for a warning.
 fn log_nothing_to_collect(reason: Reason, usage: Usage, count: usize, thresholds: Thresholds) {
-    if reason == Reason::Count && count < thresholds.max_allocs * 2 {
+    if reason.is_expected(count, thresholds) {
         debug!(
             count,
             limit = thresholds.max_allocs,
@@ -139,20 +112,6 @@ fn measure(directory: &Path) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lasting_reason_is_logged_once_an_hour() {
-        let mut throttle = WarningThrottle::default();
-        let checks = 0..CHECKS_PER_WARNING * 2;
-        let logged = checks.filter(|_| throttle.is_due(Reason::Disk)).count();
-        assert_eq!(logged, 2);
-        assert!(throttle.is_due(Reason::Inodes), "another reason is logged");
-        throttle = WarningThrottle::default();
-        assert!(
-            throttle.is_due(Reason::Inodes),
-            "after a reset the same reason is logged"
-        );
-    }
 
     #[test]
     fn a_file_system_has_a_usage() {

@@ -7,7 +7,7 @@ use docker_driver::Docker;
 use task_drivers::{Driver as _, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
 use task_runner::Drivers;
 
-use crate::config::{DockerConfig, DriversConfig};
+use crate::config::DriversConfig;
 
 /// Facts about the node for its drivers.
 pub(super) struct About<'a> {
@@ -39,37 +39,12 @@ pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand:
         settings.cgroup_parent = parent.filter(|parent| !parent.is_empty());
         let raw_exec = RawExec::new(settings);
         drivers.insert(raw_exec.name(), Arc::new(raw_exec));
-        let docker = Docker::new(docker_settings(&config.docker, state_dir, about));
+        let docker = Docker::new(docker_driver::Settings {
+            config: config.docker.clone(),
+            node_name: about.node_name.clone(),
+            ..docker_driver::Settings::new(state_dir.join("containers"), about.node_id.clone())
+        });
         drivers.insert(docker.name(), Arc::new(docker));
     }
     drivers
-}
-
-fn docker_settings(
-    config: &DockerConfig,
-    state_dir: &Path,
-    about: &About<'_>,
-) -> docker_driver::Settings {
-    let config = config.clone();
-    docker_driver::Settings {
-        enabled: config.enabled,
-        socket: config.socket,
-        state_dir: state_dir.join("containers"),
-        node_id: about.node_id.clone(),
-        node_name: about.node_name.clone(),
-        allow_privileged: config.allow_privileged,
-        allow_caps: config.allow_caps,
-        allow_runtimes: config.allow_runtimes,
-        allow_host_modes: config.allow_host_modes,
-        volumes: config.volumes,
-        pids_limit: config.pids_limit,
-        extra_labels: config.extra_labels,
-        log_driver: config.log_driver,
-        log_options: config.log_options,
-        image_pull_timeout: config.image_pull_timeout,
-        pull_activity_timeout: config.pull_activity_timeout,
-        auth_config: config.auth_config,
-        auth_helper: config.auth_helper,
-        dangling_grace: config.remove_dangling.then_some(config.dangling_grace),
-    }
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use identity::Role;
+use node_session::GatewayOrder;
 use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use service_kit::{CancellationToken, IdSource, TracedChannel, Transport};
 use tokio::sync::{Notify, watch};
@@ -18,7 +19,6 @@ use tokio::time::sleep;
 use tonic::{Code, Response, Status};
 use tracing::{info, warn};
 
-use super::gateway_order::GatewayOrder;
 use super::tls_failure;
 
 /// A full list of a node with thousands of allocations is larger than gRPC's default of 4 MiB.
@@ -148,7 +148,7 @@ impl Gateways {
             channels,
             shared,
         } = &mut *connections;
-        if shared.is_none() && order.replace(addresses, || self.ids.next_u64()) {
+        if shared.is_none() && order.replace(addresses, &mut self.ids.rng()) {
             info!(gateways = ?addresses, "the gateways of the cluster");
             channels.retain(|address, _| order.contains(address));
         }

@@ -134,43 +134,45 @@ fn in_pieces(whole: &Piece) -> Vec<Arc<Piece>> {
 
 #[tokio::test]
 async fn a_plan_is_written_as_a_whole_and_leaves_no_traces() {
-    let site = Fixture::start().await;
-    let term = site.lead().await;
-    let (committer, pieces) = (term.committer.clone(), site.pieces.clone());
-    let committing = committer.commit_all_at_once(CommitId(1), site.eval.id, pieces, NOW);
+    let fixture = Fixture::start().await;
+    let term = fixture.lead().await;
+    let (committer, pieces) = (term.committer.clone(), fixture.pieces.clone());
+    let committing = committer.commit_all_at_once(CommitId(1), fixture.eval.id, pieces, NOW);
     let event = committing.await;
     let Event::Committed { revision, .. } = event else {
         panic!("{event:?}");
     };
-    assert_eq!(site.now().await.index(), revision);
-    assert!(site.outcome().await);
+    assert_eq!(fixture.now().await.index(), revision);
+    assert!(fixture.outcome().await);
 }
 
 /// The leader dies after each of the transactions in turn.
 #[tokio::test]
 async fn the_next_leader_finishes_committed_plans_and_deletes_the_pieces_of_others() {
     for transactions in 0..=2 * PIECES + 1 {
-        let site = Fixture::start().await;
-        let former = site.lead().await;
-        site.begin(&former.committer, transactions).await;
+        let fixture = Fixture::start().await;
+        let former = fixture.lead().await;
+        fixture.begin(&former.committer, transactions).await;
         let late = former.committer.clone();
         drop(former);
-        let next = site.lead().await;
+        let next = fixture.lead().await;
         next.committer.settle(NOW).await.unwrap();
         let is_committed = transactions > PIECES;
         assert_eq!(
-            site.outcome().await,
+            fixture.outcome().await,
             is_committed,
             "{transactions} transactions"
         );
         assert_eq!(next.committer.settle(NOW).await, Some(0));
         // The former leader resumes.
-        let written = late.stage_piece(site.eval.id, 9, &site.pieces[0]).await;
+        let written = late
+            .stage_piece(fixture.eval.id, 9, &fixture.pieces[0])
+            .await;
         assert!(matches!(written, Written::Deposed), "{written:?}");
-        let written = late.record(site.eval.id, &site.pieces).await;
+        let written = late.record(fixture.eval.id, &fixture.pieces).await;
         assert!(matches!(written, Written::Deposed), "{written:?}");
         assert_eq!(
-            site.outcome().await,
+            fixture.outcome().await,
             is_committed,
             "{transactions} transactions"
         );
@@ -179,28 +181,28 @@ async fn the_next_leader_finishes_committed_plans_and_deletes_the_pieces_of_othe
 
 #[tokio::test]
 async fn a_change_before_the_record_prevents_the_whole_plan() {
-    let site = Fixture::start().await;
-    let term = site.lead().await;
-    site.edit_node(0).await;
-    let (committer, pieces) = (term.committer.clone(), site.pieces.clone());
-    let committing = committer.commit_all_at_once(CommitId(1), site.eval.id, pieces, NOW);
+    let fixture = Fixture::start().await;
+    let term = fixture.lead().await;
+    fixture.edit_node(0).await;
+    let (committer, pieces) = (term.committer.clone(), fixture.pieces.clone());
+    let committing = committer.commit_all_at_once(CommitId(1), fixture.eval.id, pieces, NOW);
     let event = committing.await;
     assert!(matches!(event, Event::Conflict { .. }), "{event:?}");
-    assert!(!site.outcome().await);
+    assert!(!fixture.outcome().await);
 }
 
 #[tokio::test]
 async fn changed_nodes_get_their_allocations_and_the_job_an_evaluation() {
-    let site = Fixture::start().await;
-    let former = site.lead().await;
-    site.begin(&former.committer, PIECES + 1).await;
-    site.edit_node(0).await;
+    let fixture = Fixture::start().await;
+    let former = fixture.lead().await;
+    fixture.begin(&former.committer, PIECES + 1).await;
+    fixture.edit_node(0).await;
     drop(former);
-    let next = site.lead().await;
+    let next = fixture.lead().await;
     next.committer.settle(NOW).await.unwrap();
-    assert!(site.outcome().await);
-    let snapshot = site.now().await;
-    let key = site.job.key();
+    assert!(fixture.outcome().await);
+    let snapshot = fixture.now().await;
+    let key = fixture.job.key();
     let looks = snapshot
         .evals_by_job(&key)
         .filter(|eval| eval.value.triggered_by == TriggeredBy::NodeUpdate);
@@ -211,19 +213,19 @@ async fn changed_nodes_get_their_allocations_and_the_job_an_evaluation() {
 
 #[tokio::test]
 async fn a_job_purged_after_the_record_gets_no_allocations() {
-    let site = Fixture::start().await;
-    let former = site.lead().await;
-    site.begin(&former.committer, PIECES + 2).await;
-    let snapshot = site.now().await;
+    let fixture = Fixture::start().await;
+    let former = fixture.lead().await;
+    fixture.begin(&former.committer, PIECES + 2).await;
+    let snapshot = fixture.now().await;
     let before = snapshot.allocs().count();
-    let (job, key) = (snapshot.job(&site.job.key()).unwrap(), site.job.key());
-    let mut txn = site.txn();
+    let (job, key) = (snapshot.job(&fixture.job.key()).unwrap(), fixture.job.key());
+    let mut txn = fixture.txn();
     txn.delete(&Key::Job(key), job.modify_index).unwrap();
-    site.commit(&txn).await;
+    fixture.commit(&txn).await;
     drop(former);
-    let next = site.lead().await;
+    let next = fixture.lead().await;
     next.committer.settle(NOW).await.unwrap();
-    let snapshot = site.now().await;
+    let snapshot = fixture.now().await;
     assert_eq!(snapshot.allocs().count(), before);
     assert!(before < PLACED);
     assert_eq!(snapshot.plan_pieces().count(), 0);
@@ -235,47 +237,47 @@ const PART_MAX: usize = 6;
 
 #[tokio::test]
 async fn a_piece_too_large_for_one_transaction_is_moved_in_parts() {
-    let site = Fixture::start().await;
-    let former = site.lead().await;
-    site.begin(&former.committer, PIECES + 1).await;
+    let fixture = Fixture::start().await;
+    let former = fixture.lead().await;
+    fixture.begin(&former.committer, PIECES + 1).await;
     drop(former);
-    let next = site.lead().await;
+    let next = fixture.lead().await;
     next.committer
         .writer
         .set_refusals(Refusals::AtMost(PART_MAX));
     assert!(next.committer.settle(NOW).await.is_some());
     assert!(next.committer.metrics.staged_refused.get() > 0);
-    assert!(site.outcome().await);
+    assert!(fixture.outcome().await);
 }
 
 /// The leader dies between two parts; nothing is moved twice, and nothing is left out.
 #[tokio::test]
 async fn the_next_leader_resumes_within_a_piece() {
     for taken in 1..=8 {
-        let site = Fixture::start().await;
-        let former = site.lead().await;
-        site.begin(&former.committer, PIECES + 1).await;
+        let fixture = Fixture::start().await;
+        let former = fixture.lead().await;
+        fixture.begin(&former.committer, PIECES + 1).await;
         let at_most = PART_MAX;
         former
             .committer
             .writer
             .set_refusals(Refusals::DeposedAfter { taken, at_most });
         assert_eq!(former.committer.settle(NOW).await, None);
-        let snapshot = site.now().await;
-        let record = snapshot.plan_commit(site.eval.id).unwrap();
+        let snapshot = fixture.now().await;
+        let record = snapshot.plan_commit(fixture.eval.id).unwrap();
         assert!(taken > 1 || record.value.begun.is_some(), "{record:?}");
         // The moved allocations are collected, and must not come back.
         let collected = snapshot.allocs().next().map(|view| view.alloc.id);
         if let Some(view) = snapshot.allocs().next() {
-            let mut txn = site.txn();
+            let mut txn = fixture.txn();
             txn.delete(&Key::Alloc(view.alloc.id), view.alloc_modify_index)
                 .unwrap();
-            site.commit(&txn).await;
+            fixture.commit(&txn).await;
         }
         drop(former);
-        let next = site.lead().await;
+        let next = fixture.lead().await;
         assert!(next.committer.settle(NOW).await.is_some());
-        let snapshot = site.now().await;
+        let snapshot = fixture.now().await;
         assert_eq!(snapshot.plan_commits().count(), 0);
         assert_eq!(snapshot.plan_pieces().count(), 0);
         let there = snapshot.allocs().count();
@@ -286,25 +288,25 @@ async fn the_next_leader_resumes_within_a_piece() {
 
 #[tokio::test]
 async fn a_node_changed_between_two_parts_gets_an_evaluation_for_each() {
-    let site = Fixture::start().await;
-    let term = site.lead().await;
-    let (committer, id) = (&term.committer, site.eval.id);
-    let written = committer.stage_piece(id, 0, &site.whole).await;
+    let fixture = Fixture::start().await;
+    let term = fixture.lead().await;
+    let (committer, id) = (&term.committer, fixture.eval.id);
+    let written = committer.stage_piece(id, 0, &fixture.whole).await;
     assert!(matches!(written, Written::Done(_)), "{written:?}");
-    let written = committer.record(id, &[Arc::clone(&site.whole)]).await;
+    let written = committer.record(id, &[Arc::clone(&fixture.whole)]).await;
     assert!(matches!(written, Written::Done(_)), "{written:?}");
-    for position in 0..site.nodes.len() {
-        site.edit_node(position).await;
+    for position in 0..fixture.nodes.len() {
+        fixture.edit_node(position).await;
     }
-    site.now().await;
+    fixture.now().await;
     // And the evaluation.
     committer
         .writer
         .set_refusals(Refusals::AtMost(PART_MAX + 1));
     assert!(committer.settle(NOW).await.is_some());
-    assert!(site.outcome().await);
-    let snapshot = site.now().await;
-    let key = site.job.key();
+    assert!(fixture.outcome().await);
+    let snapshot = fixture.now().await;
+    let key = fixture.job.key();
     let looks = snapshot
         .evals_by_job(&key)
         .filter(|eval| eval.value.triggered_by == TriggeredBy::NodeUpdate);
@@ -313,25 +315,25 @@ async fn a_node_changed_between_two_parts_gets_an_evaluation_for_each() {
 
 #[tokio::test]
 async fn a_refused_part_of_a_committed_plan_is_retried_until_accepted() {
-    let site = Fixture::start().await;
-    let term = site.lead().await;
+    let fixture = Fixture::start().await;
+    let term = fixture.lead().await;
     let after = PIECES + 2;
     term.committer
         .writer
         .set_refusals(Refusals::No { after, times: 2 });
-    let (committer, pieces) = (term.committer.clone(), site.pieces.clone());
-    let committing = committer.commit_all_at_once(CommitId(1), site.eval.id, pieces, NOW);
+    let (committer, pieces) = (term.committer.clone(), fixture.pieces.clone());
+    let committing = committer.commit_all_at_once(CommitId(1), fixture.eval.id, pieces, NOW);
     let event = committing.await;
     assert!(matches!(event, Event::Committed { .. }), "{event:?}");
     assert_eq!(term.committer.metrics.staged_refused.get(), 2);
-    assert!(site.outcome().await);
+    assert!(fixture.outcome().await);
 }
 
 #[tokio::test]
 async fn a_drained_process_does_not_wait_for_a_refused_part() {
-    let site = Fixture::start().await;
-    let term = site.lead().await;
-    site.begin(&term.committer, PIECES + 1).await;
+    let fixture = Fixture::start().await;
+    let term = fixture.lead().await;
+    fixture.begin(&term.committer, PIECES + 1).await;
     let (after, times) = (0, usize::MAX);
     term.committer
         .writer
@@ -344,38 +346,38 @@ async fn a_drained_process_does_not_wait_for_a_refused_part() {
 #[tokio::test]
 async fn a_refusal_before_the_record_aborts_the_plan_with_the_reason() {
     for after in 0..=PIECES {
-        let site = Fixture::start().await;
-        let term = site.lead().await;
+        let fixture = Fixture::start().await;
+        let term = fixture.lead().await;
         term.committer
             .writer
             .set_refusals(Refusals::No { after, times: 1 });
-        let (committer, pieces) = (term.committer.clone(), site.pieces.clone());
-        let committing = committer.commit_all_at_once(CommitId(1), site.eval.id, pieces, NOW);
+        let (committer, pieces) = (term.committer.clone(), fixture.pieces.clone());
+        let committing = committer.commit_all_at_once(CommitId(1), fixture.eval.id, pieces, NOW);
         let event = committing.await;
         let Event::Refused { reason, .. } = event else {
             panic!("{event:?}");
         };
         assert!(reason.contains("fence"), "{reason}");
-        assert!(!site.outcome().await, "after {after}");
+        assert!(!fixture.outcome().await, "after {after}");
     }
 }
 
 /// Pieces left behind are not counted, so they do not prevent a term.
 #[tokio::test]
 async fn pieces_that_cannot_be_deleted_are_left_behind() {
-    let site = Fixture::start().await;
-    let former = site.lead().await;
-    site.begin(&former.committer, PIECES).await;
+    let fixture = Fixture::start().await;
+    let former = fixture.lead().await;
+    fixture.begin(&former.committer, PIECES).await;
     drop(former);
-    let next = site.lead().await;
+    let next = fixture.lead().await;
     let (after, times) = (0, usize::MAX);
     next.committer
         .writer
         .set_refusals(Refusals::No { after, times });
     assert!(next.committer.settle(NOW).await.is_some());
-    assert_eq!(site.now().await.plan_pieces().count(), PIECES);
+    assert_eq!(fixture.now().await.plan_pieces().count(), PIECES);
     // The fence and one piece.
     next.committer.writer.set_refusals(Refusals::AtMost(2));
     assert!(next.committer.settle(NOW).await.is_some());
-    assert!(!site.outcome().await);
+    assert!(!fixture.outcome().await);
 }

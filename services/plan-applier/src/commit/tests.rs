@@ -37,12 +37,12 @@ impl Fixture {
         ground.commit(&txn).await;
         let plan = replacing(&ground.now().await, first, &eval);
         let pieces = verified(&ground.now().await, &plan);
-        let site = Self {
+        let fixture = Self {
             ground,
             plan,
             pieces,
         };
-        (site, term)
+        (fixture, term)
     }
 
     /// The allocation that is replaced, and the one that replaces it.
@@ -98,8 +98,8 @@ async fn commit(term: &Term, pieces: Vec<Arc<Piece>>) -> Event {
 
 /// Concurrent writes of a user, the eval-broker, a node's gateway, the cluster-controller and the
 /// deployment-watcher.
-fn changes(site: &Fixture, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
-    let plan = &site.plan;
+fn changes(fixture: &Fixture, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
+    let plan = &fixture.plan;
     let job = snapshot.job(&plan.job).expect(REPLACED);
     let mut changed = job.value.clone();
     changed.priority += 1;
@@ -108,7 +108,7 @@ fn changes(site: &Fixture, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
         status: EvalStatus::Failed,
         ..eval.value.clone()
     };
-    let view = snapshot.alloc(site.allocs().0).expect(REPLACED);
+    let view = snapshot.alloc(fixture.allocs().0).expect(REPLACED);
     let mut marked = (*view.alloc).clone();
     marked.transition.migrate = true;
     let node = snapshot.node(marked.node_id).expect(REPLACED);
@@ -149,11 +149,11 @@ fn changes(site: &Fixture, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
 
 #[tokio::test]
 async fn an_unchanged_state_lets_the_plan_through() {
-    let (site, term) = Fixture::start().await;
-    let event = commit(&term, site.pieces.clone()).await;
+    let (fixture, term) = Fixture::start().await;
+    let event = commit(&term, fixture.pieces.clone()).await;
     assert!(matches!(event, Event::Committed { .. }), "{event:?}");
-    let (old, new) = site.allocs();
-    let snapshot = site.ground.now().await;
+    let (old, new) = fixture.allocs();
+    let snapshot = fixture.ground.now().await;
     assert!(snapshot.alloc(new).is_some());
     let old = snapshot.alloc(old).expect(REPLACED);
     assert_eq!(old.alloc.desired_status, DesiredStatus::Stop);
@@ -162,19 +162,19 @@ async fn an_unchanged_state_lets_the_plan_through() {
 #[tokio::test]
 async fn every_change_after_the_verification_fails_the_commit() {
     for position in 0..5 {
-        let (site, term) = Fixture::start().await;
-        let before = site.ground.now().await;
-        let (key, modify_index, entity) = changes(&site, &before).swap_remove(position);
-        let mut txn = site.ground.txn();
+        let (fixture, term) = Fixture::start().await;
+        let before = fixture.ground.now().await;
+        let (key, modify_index, entity) = changes(&fixture, &before).swap_remove(position);
+        let mut txn = fixture.ground.txn();
         txn.update(&key, modify_index, &entity).unwrap();
-        let changed = site.ground.commit(&txn).await;
-        let event = commit(&term, site.pieces.clone()).await;
+        let changed = fixture.ground.commit(&txn).await;
+        let event = commit(&term, fixture.pieces.clone()).await;
         assert!(
             matches!(event, Event::Conflict { .. }),
             "{key:?}: {event:?}"
         );
-        let after = site.ground.now().await;
+        let after = fixture.ground.now().await;
         assert_eq!(after.index(), changed, "{key:?}: nothing was written");
-        assert!(after.alloc(site.allocs().1).is_none(), "{key:?}");
+        assert!(after.alloc(fixture.allocs().1).is_none(), "{key:?}");
     }
 }

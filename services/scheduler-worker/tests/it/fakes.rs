@@ -36,7 +36,7 @@ type Session = mpsc::Sender<Result<Delivery, Status>>;
 
 #[derive(Clone, Default)]
 pub(crate) struct FakeBroker {
-    pub(crate) told: Arc<Mutex<Vec<Received>>>,
+    pub(crate) received: Arc<Mutex<Vec<Received>>>,
     /// To the newest session.
     pub(crate) session: Arc<Mutex<Option<Session>>>,
     /// Tokens that are not outstanding any more.
@@ -44,12 +44,12 @@ pub(crate) struct FakeBroker {
 }
 
 impl FakeBroker {
-    fn tell(&self, told: Received) {
-        self.told.lock().unwrap().push(told);
+    fn tell(&self, received: Received) {
+        self.received.lock().unwrap().push(received);
     }
 
-    pub(crate) fn told(&self) -> Vec<Received> {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
     }
 
     pub(crate) fn deliver(&self, delivery: Delivery) {
@@ -79,10 +79,10 @@ impl EvalBroker for FakeBroker {
             credit: greeting.credit,
             types: greeting.types,
         });
-        let told = self.clone();
+        let received = self.clone();
         tokio::spawn(async move {
             while let Ok(Some(message)) = incoming.message().await {
-                told.tell(Received::Granted(message.credit));
+                received.tell(Received::Granted(message.credit));
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))

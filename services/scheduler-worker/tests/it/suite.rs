@@ -85,8 +85,10 @@ impl Suite {
         edit(&mut config);
         let app = App::build(config).await.unwrap();
         self.running = Some(tokio::spawn(app.run(self.drain.clone())));
-        self.wait_for_told("a session", |told| matches!(told, Received::Opened { .. }))
-            .await;
+        self.wait_for_received("a session", |received| {
+            matches!(received, Received::Opened { .. })
+        })
+        .await;
     }
 
     fn txn(&self) -> Txn {
@@ -172,7 +174,8 @@ impl Suite {
         let (eval, index) = self.register(name, 1).await;
         self.deliver(&eval, index, name);
         let acked = Received::Ack(name.to_owned());
-        self.wait_for_told("the ack", |told| *told == acked).await;
+        self.wait_for_received("the ack", |received| *received == acked)
+            .await;
         let snapshot = self.newest().await;
         let view = snapshot.allocs_by_job(&eval.job).next().unwrap();
         view.alloc.node_id
@@ -197,14 +200,17 @@ impl Suite {
         self.applier.plans.lock().unwrap().len()
     }
 
-    pub(crate) async fn wait_for_told(
+    pub(crate) async fn wait_for_received(
         &self,
         what: &str,
         is_it: impl Fn(&Received) -> bool,
     ) -> Received {
-        let told = &self.broker;
+        let received = &self.broker;
         wait_for(what, TIMEOUT, async || {
-            told.told().into_iter().find(|told| is_it(told))
+            received
+                .received()
+                .into_iter()
+                .find(|received| is_it(received))
         })
         .await
     }

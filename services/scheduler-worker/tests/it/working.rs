@@ -23,7 +23,7 @@ async fn an_evaluation_becomes_a_plan_and_is_acked_once_it_is_committed() {
     let (eval, index) = suite.register("web", 3).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     let snapshot = suite.newest().await;
     assert_eq!(snapshot.allocs_by_job(&eval.job).count(), 3);
@@ -37,7 +37,7 @@ async fn an_evaluation_becomes_a_plan_and_is_acked_once_it_is_committed() {
     assert!(plans[0].snapshot_index >= index);
     // Its place is free again.
     suite
-        .wait_for_told("a grant", |told| *told == Received::Granted(1))
+        .wait_for_received("a grant", |received| *received == Received::Granted(1))
         .await;
 }
 
@@ -66,7 +66,7 @@ async fn a_session_asks_for_as_much_as_there_are_workers() {
         credit: 3,
         types: vec!["service".to_owned()],
     };
-    assert_eq!(suite.broker.told(), [opened]);
+    assert_eq!(suite.broker.received(), [opened]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +77,7 @@ async fn rejected_placements_are_planned_again_on_the_committed_state() {
     let (eval, index) = suite.register("web", 4).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 4);
     let plans = suite.applier.plans.lock().unwrap().clone();
@@ -93,12 +93,12 @@ async fn scenario_009_a_partial_commit_without_a_revision_gives_the_evaluation_b
     suite.work(|_| {}).await;
     let (eval, index) = suite.register("web", 4).await;
     suite.deliver(&eval, index, "t1");
-    let told = suite
-        .wait_for_told("an answer", |told| {
-            matches!(told, Received::Ack(_) | Received::Nack(_))
+    let received = suite
+        .wait_for_received("an answer", |received| {
+            matches!(received, Received::Ack(_) | Received::Nack(_))
         })
         .await;
-    assert_eq!(told, nack("t1"));
+    assert_eq!(received, nack("t1"));
     assert_eq!(suite.plan_count(), 1);
 }
 
@@ -110,7 +110,7 @@ async fn an_evaluation_that_gets_nowhere_fails_and_leaves_a_blocked_one() {
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     assert_eq!(
         suite.plan_count(),
@@ -139,7 +139,7 @@ async fn a_plan_is_submitted_again_until_a_plan_applier_takes_it() {
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     assert_eq!(suite.plan_count(), 3);
     assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 1);
@@ -153,7 +153,7 @@ async fn a_plan_whose_answer_is_lost_is_not_placed_twice() {
     let (eval, index) = suite.register("web", 2).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 2);
     let plans = suite.applier.plans.lock().unwrap().clone();
@@ -169,7 +169,7 @@ async fn a_plan_that_makes_no_sense_is_given_back() {
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the nack", |told| *told == nack("t1"))
+        .wait_for_received("the nack", |received| *received == nack("t1"))
         .await;
     assert_eq!(suite.plan_count(), 1);
 }
@@ -181,7 +181,7 @@ async fn an_index_that_never_comes_sends_the_evaluation_back() {
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index + 1_000, "t1");
     suite
-        .wait_for_told("the nack", |told| *told == nack("t1"))
+        .wait_for_received("the nack", |received| *received == nack("t1"))
         .await;
     assert_eq!(suite.plan_count(), 0);
 }
@@ -193,12 +193,12 @@ async fn an_evaluation_that_has_ended_is_acked_without_a_plan() {
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
     suite
-        .wait_for_told("the first ack", |told| *told == ack("t1"))
+        .wait_for_received("the first ack", |received| *received == ack("t1"))
         .await;
     let ended = suite.newest().await.eval(eval.id).unwrap().modify_index;
     suite.deliver(&eval, ended, "t2");
     suite
-        .wait_for_told("the second ack", |told| *told == ack("t2"))
+        .wait_for_received("the second ack", |received| *received == ack("t2"))
         .await;
     assert_eq!(suite.plan_count(), 1);
 }
@@ -220,8 +220,8 @@ async fn work_that_takes_long_is_extended_until_the_broker_takes_it_back() {
         ))),
     });
     suite
-        .wait_for_told("an extension", |told| {
-            *told == Received::Extend("t1".to_owned())
+        .wait_for_received("an extension", |received| {
+            *received == Received::Extend("t1".to_owned())
         })
         .await;
     suite
@@ -232,12 +232,12 @@ async fn work_that_takes_long_is_extended_until_the_broker_takes_it_back() {
         .push("t1".to_owned());
     // It is dropped without another word, and its place is free.
     suite
-        .wait_for_told("a grant", |told| *told == Received::Granted(1))
+        .wait_for_received("a grant", |received| *received == Received::Granted(1))
         .await;
-    let told = suite.broker.told();
+    let received = suite.broker.received();
     assert!(
-        !told.contains(&ack("t1")) && !told.contains(&nack("t1")),
-        "{told:?}"
+        !received.contains(&ack("t1")) && !received.contains(&nack("t1")),
+        "{received:?}"
     );
 }
 
@@ -255,16 +255,16 @@ async fn a_broken_session_is_opened_again_with_the_remaining_credit() {
     .await;
     suite.broker.hang_up();
     suite
-        .wait_for_told("another session", |told| {
-            matches!(told, Received::Opened { credit: 1, .. })
+        .wait_for_received("another session", |received| {
+            matches!(received, Received::Opened { credit: 1, .. })
         })
         .await;
     release.send(()).unwrap();
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     suite
-        .wait_for_told("a grant", |told| *told == Received::Granted(1))
+        .wait_for_received("a grant", |received| *received == Received::Granted(1))
         .await;
 }
 
@@ -283,20 +283,20 @@ async fn a_leader_that_has_been_succeeded_is_waited_for_no_longer() {
     .await;
     suite.elect_again("plan-applier").await;
     suite
-        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .wait_for_received("the ack", |received| *received == ack("t1"))
         .await;
     assert_eq!(suite.plan_count(), 2, "offered to the successor");
 
-    let opened = |told: &[Received]| {
-        let sessions = told.iter();
+    let opened = |received: &[Received]| {
+        let sessions = received.iter();
         sessions
-            .filter(|told| matches!(told, Received::Opened { .. }))
+            .filter(|received| matches!(received, Received::Opened { .. }))
             .count()
     };
-    assert_eq!(opened(&suite.broker.told()), 1);
+    assert_eq!(opened(&suite.broker.received()), 1);
     suite.elect_again("eval-broker").await;
     wait_for("a session with the successor", TIMEOUT, async || {
-        (opened(&suite.broker.told()) == 2).then_some(())
+        (opened(&suite.broker.received()) == 2).then_some(())
     })
     .await;
 }
@@ -321,6 +321,6 @@ async fn a_drain_finishes_the_evaluations_in_hand() {
         .unwrap()
         .unwrap()
         .unwrap();
-    assert!(suite.broker.told().contains(&ack("t1")));
+    assert!(suite.broker.received().contains(&ack("t1")));
     assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 1);
 }

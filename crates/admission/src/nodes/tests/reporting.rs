@@ -146,7 +146,7 @@ fn numbered(report: u64, description: &str) -> AllocClient {
 
 #[test]
 fn a_report_that_comes_late_is_left_out() {
-    let told = |stored: &AllocClient, report: &AllocClient| {
+    let written = |stored: &AllocClient, report: &AllocClient| {
         let mut fixture = fixture();
         let id = fixture.allocs[0].id;
         fixture.stored.put_client(id, stored.clone());
@@ -162,18 +162,22 @@ fn a_report_that_comes_late_is_left_out() {
         })
     };
     let stored = numbered(5, "new");
-    assert_eq!(told(&stored, &numbered(4, "old")), None);
-    assert_eq!(told(&stored, &numbered(5, "new")), None, "sent again");
+    assert_eq!(written(&stored, &numbered(4, "old")), None);
+    assert_eq!(written(&stored, &numbered(5, "new")), None, "sent again");
     let newer = Some((6, "newer".to_owned()));
-    assert_eq!(told(&stored, &numbered(6, "newer")), newer);
+    assert_eq!(written(&stored, &numbered(6, "newer")), newer);
     let same = Some((6, "new".to_owned()));
-    assert_eq!(told(&stored, &numbered(6, "new")), same, "5 and 6 are over");
+    assert_eq!(
+        written(&stored, &numbered(6, "new")),
+        same,
+        "5 and 6 are over"
+    );
     // A node of an earlier version sends no numbers; the stored number stays.
     let unnumbered = Some((5, "whatever".to_owned()));
-    assert_eq!(told(&stored, &numbered(0, "whatever")), unnumbered);
-    assert_eq!(told(&stored, &numbered(0, "new")), None, "nothing new");
+    assert_eq!(written(&stored, &numbered(0, "whatever")), unnumbered);
+    assert_eq!(written(&stored, &numbered(0, "new")), None, "nothing new");
     let first = Some((1, "first".to_owned()));
-    assert_eq!(told(&numbered(0, "old"), &numbered(1, "first")), first);
+    assert_eq!(written(&numbered(0, "old"), &numbered(1, "first")), first);
 }
 
 #[test]
@@ -519,7 +523,7 @@ fn health_set_by_a_user_outlives_earlier_reports() {
         (said(true, 5, other), None, None),
         (None, said(false, 4, own), said(false, 4, own)),
     ];
-    for (stored, told, expected) in cases {
+    for (stored, written, expected) in cases {
         let mut fixture = fixture();
         fixture.edit(|alloc| alloc.deployment_id = Some(deployment_id));
         let id = fixture.allocs[0].id;
@@ -531,7 +535,7 @@ fn health_set_by_a_user_outlives_earlier_reports() {
         let reports = Reports::from([(
             id,
             AllocClient {
-                health: told,
+                health: written,
                 ..report(ClientStatus::Running)
             },
         )]);
@@ -542,7 +546,7 @@ fn health_set_by_a_user_outlives_earlier_reports() {
         let Entity::AllocClient(written) = entity else {
             panic!("{entity:?}");
         };
-        assert_eq!(written.health, expected, "{stored:?} {told:?}");
+        assert_eq!(written.health, expected, "{stored:?} {written:?}");
         assert_eq!(written.status, ClientStatus::Running);
     }
 }

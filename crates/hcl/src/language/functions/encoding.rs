@@ -1,5 +1,6 @@
 //! Encodings: `base64decode base64encode csvdecode jsondecode jsonencode urlencode`.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Map;
 
 use super::call::Call;
@@ -121,18 +122,17 @@ fn normal(value: Value) -> Value {
     }
 }
 
+/// The characters that the query of a URL cannot have as they are.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b' ');
+
 fn urlencode(call: &Call<'_>) -> Result<Value, String> {
-    let mut out = String::new();
-    for byte in call.text(0)?.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            b' ' => out.push('+'),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text(&out)
+    let escaped = utf8_percent_encode(&call.text(0)?, &RESERVED).to_string();
+    text(&escaped.replace(' ', "+"))
 }
 
 /// The first record names the columns; each further one becomes an object.

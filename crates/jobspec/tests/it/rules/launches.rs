@@ -54,8 +54,8 @@ fn parameters_and_payloads_of_dispatches_are_checked() {
         (parent, "", payload("a/"), "$t.dispatch_payload.file", "escapes allocation directory"),
     ]);
     let job = admit(&file(batch("meta_required = [\"b\", \"a\", \"b\"]"), "", payload("in/put.txt"))).unwrap().job;
-    let told = job.parameterized.unwrap();
-    assert_eq!((told.payload, told.meta_required), (PayloadRule::Optional, vec!["b".to_owned(), "a".to_owned()]));
+    let parameterized = job.parameterized.unwrap();
+    assert_eq!((parameterized.payload, parameterized.meta_required), (PayloadRule::Optional, vec!["b".to_owned(), "a".to_owned()]));
     assert_eq!(job.task_groups[0].tasks[0].dispatch_payload.as_ref().unwrap().file, "in/put.txt");
     let pointless = admit(&file("  type = \"batch\"", "", payload("x"))).unwrap();
     assert!(pointless.warnings[0].contains("has no effect"), "{:?}", pointless.warnings);

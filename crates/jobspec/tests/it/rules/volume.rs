@@ -63,20 +63,20 @@ fn an_error_of_a_volume_names_its_field() {
             mount_field("propagation_mode"), "unknown propagation_mode \"public\""),
     ]);
     let refused = |body: &str| admit(&file("", volume(body), "")).unwrap_err();
-    let told = refused(&format!("{HOST}\n      mount_options {{}}"));
-    assert!(told.contains("is not supported by this version of Kafila"), "{told}");
+    let message = refused(&format!("{HOST}\n      mount_options {{}}"));
+    assert!(message.contains("is not supported by this version of Kafila"), "{message}");
     let twice = format!("{}\n{}", volume(HOST), volume(HOST));
-    let told = admit(&file("", &twice, "")).unwrap_err();
-    assert!(told.contains("there are two volumes \"data\": rename one of them"), "{told}");
+    let message = admit(&file("", &twice, "")).unwrap_err();
+    assert!(message.contains("there are two volumes \"data\": rename one of them"), "{message}");
 }
 
 #[test]
 fn volumes_with_canaries_are_shared() {
     let own = format!("{HOST}\n      per_alloc = true");
     let group = format!("{}\n    update {{\n      canary = 1\n    }}", volume(&own));
-    let told = admit(&file("", &group, "")).unwrap_err();
+    let message = admit(&file("", &group, "")).unwrap_err();
     let want = "volume cannot be per_alloc when canaries are in use";
-    assert!(told.contains(want), "{told}");
+    assert!(message.contains(want), "{message}");
 }
 
 #[test]
@@ -132,11 +132,14 @@ fn both_notations_ask_for_the_same_volumes() {
     let wrong = text.to_string().replace("\"host\"", "\"csi\"");
     let parsed = parse_api_json("j.json", &wrong).unwrap();
     let errors = canonicalise(&parsed.job, NOW).unwrap_err();
-    let told = parsed.places.locate(&errors).to_string();
-    assert!(told.contains("volume[\"data\"].type"), "{told}");
+    let message = parsed.places.locate(&errors).to_string();
+    assert!(message.contains("volume[\"data\"].type"), "{message}");
     let list = r#"{"ID": "a", "TaskGroups": [{"Name": "g", "Volumes": []}]}"#;
-    let told = parse_api_json("j.json", list).unwrap_err().to_string();
-    assert!(told.contains("Volumes is an object by name"), "{told}");
+    let message = parse_api_json("j.json", list).unwrap_err().to_string();
+    assert!(
+        message.contains("Volumes is an object by name"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -199,7 +199,7 @@ const REGEX_SPLIT: Code = |call| {
     if most == 0 {
         return Ok(Value::list(Vec::new())?);
     }
-    let most = usize::try_from(most - 1).unwrap_or(usize::MAX);
+    let most = usize::try_from(most.saturating_sub(1)).unwrap_or(usize::MAX);
     let mut parts = Vec::new();
     let mut last = 0;
     for place in regex_places(call, 0, &text, most)? {

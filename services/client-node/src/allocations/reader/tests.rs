@@ -1,6 +1,7 @@
 //! Valid and invalid assignments on the wire.
 
-use lifecycle::{Changes, Known, changes};
+use lifecycle::assignment::changes;
+use lifecycle::{Changes, Known};
 use model::{AllocId, DesiredStatus, NodeId};
 use test_kit::builders;
 

@@ -112,21 +112,6 @@ async fn a_heartbeat_never_goes_to_the_same_gateway_twice_in_a_row_while_there_a
     assert_eq!(address, "http://a:1", "there is no other");
 }
 
-#[test]
-fn the_configured_address_of_the_only_gateway_is_no_other_gateway() {
-    let mut order = GatewayOrder::new(strings(&["https://a:1"]));
-    order.replace(&strings(&["http://a:1"]), || 0);
-    assert_eq!(
-        order.failed("http://a:1"),
-        None,
-        "the scheme is no difference"
-    );
-    assert_eq!(order.count(), 1);
-    let mut order = GatewayOrder::new(strings(&["https://a:1"]));
-    order.replace(&strings(&["http://b:1"]), || 0);
-    assert_eq!(order.failed("http://b:1"), Some("https://a:1"));
-}
-
 #[tokio::test]
 async fn a_plaintext_node_is_told_which_settings_a_gateway_with_tls_needs() {
     const REFUSAL: &str = "this port needs TLS: use https://";
@@ -143,6 +128,6 @@ async fn a_plaintext_node_is_told_which_settings_a_gateway_with_tls_needs() {
         assert!(named.message().contains(part), "{part}: {named:?}");
     }
     // A gateway that tells of its own connections is quoted.
-    let told = naming("http://a:1", &Status::unavailable(REFUSAL));
-    assert_eq!(told.message(), format!("gateway http://a:1: {REFUSAL}"));
+    let quoted = naming("http://a:1", &Status::unavailable(REFUSAL));
+    assert_eq!(quoted.message(), format!("gateway http://a:1: {REFUSAL}"));
 }

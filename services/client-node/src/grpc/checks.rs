@@ -1,30 +1,24 @@
 //! States of an allocation's service checks, requested by a gateway.
 
-use model::AllocId;
 use proto::internal::v1::{NodeChecksRequest, NodeChecksResponse};
 use proto::v1;
 use task_runner::CheckView;
 use tonic::Status;
 
+use super::files::{not_here, read_alloc_id};
 use crate::allocations::agent::Agent;
 
 /// Returns the checks of an allocation, none once it has ended.
 ///
 /// # Errors
 /// The request is invalid, or the allocation is not on this node.
-pub(crate) async fn checks(
+pub(super) async fn checks(
     agent: &Agent,
     request: &NodeChecksRequest,
 ) -> Result<NodeChecksResponse, Status> {
-    let alloc_id: AllocId = request
-        .alloc_id
-        .parse()
-        .map_err(|error: model::ids::InvalidId| {
-            proto::status::invalid_field("alloc_id", error.to_string())
-        })?;
+    let alloc_id = read_alloc_id(&request.alloc_id)?;
     let Some(checks) = agent.checks(alloc_id).await else {
-        let message = format!("allocation {alloc_id} is not on this node (any more)");
-        return Err(Status::not_found(message));
+        return Err(not_here(alloc_id));
     };
     Ok(NodeChecksResponse {
         checks: checks.into_iter().map(to_wire).collect(),

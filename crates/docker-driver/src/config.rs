@@ -1,0 +1,112 @@
+//! Settings of the driver: the section `[drivers.docker]` of a node's configuration file.
+//!
+//! An agent prints the section with the doc comments of [`SOURCE`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use service_kit::config::{duration, list};
+
+/// The source of the section, for a configuration file that explains itself.
+pub const SOURCE: &str = include_str!("config.rs");
+
+/// Capabilities that tasks get, or may add, by default: those of the engine without `NET_RAW`.
+/// Source: Nomad's public default.
+pub const DEFAULT_CAPS: [&str; 13] = [
+    "audit_write",
+    "chown",
+    "dac_override",
+    "fowner",
+    "fsetid",
+    "kill",
+    "mknod",
+    "net_bind_service",
+    "setfcap",
+    "setgid",
+    "setpcap",
+    "setuid",
+    "sys_chroot",
+];
+
+/// Namespaces of the host that a task may join by default. Source: Nomad's public default.
+pub const DEFAULT_HOST_MODES: [&str; 4] = ["ipc", "pid", "userns", "uts"];
+
+/// The driver `docker`. It is available where the engine's socket answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DockerConfig {
+    /// Containers of a Docker Engine.
+    pub enabled: bool,
+    /// The engine's socket file.
+    pub socket: PathBuf,
+    /// Allow `privileged` containers, which have every right on the machine.
+    pub allow_privileged: bool,
+    /// Capabilities that tasks have, or may add; `all`: every one. Source: Nomad's default, as are the
+    /// others of this section.
+    #[serde(with = "list")]
+    pub allow_caps: Vec<String>,
+    /// Container runtimes that tasks may name.
+    #[serde(with = "list")]
+    pub allow_runtimes: Vec<String>,
+    /// Namespaces of the machine that tasks may join: `ipc`, `pid`, `userns`, `uts`.
+    #[serde(with = "list")]
+    pub allow_host_modes: Vec<String>,
+    /// Allow tasks to mount every path of the machine, and to use volume drivers.
+    pub volumes: bool,
+    /// Maximum number of processes of a container; 0: no limit.
+    pub pids_limit: u32,
+    /// Facts that become labels of every container, as patterns over `job_id`, `job_name`,
+    /// `task_group_name`, `task_name`, `namespace`, `node_id` and `node_name`.
+    #[serde(with = "list")]
+    pub extra_labels: Vec<String>,
+    /// Log driver of containers without a `logging` block.
+    pub log_driver: String,
+    /// Its options.
+    pub log_options: BTreeMap<String, String>,
+    /// Timeout of an image's pull; a task's own takes precedence.
+    #[serde(with = "duration")]
+    pub image_pull_timeout: Duration,
+    /// Timeout of a pull without progress.
+    #[serde(with = "duration")]
+    pub pull_activity_timeout: Duration,
+    /// File with registry credentials, as `~/.docker/config.json`.
+    pub auth_config: Option<PathBuf>,
+    /// Credential helper: the program `docker-credential-<name>`; empty: none.
+    pub auth_helper: String,
+    /// Remove containers of this node that no record names.
+    pub remove_dangling: bool,
+    /// Age from which they are removed.
+    #[serde(with = "duration")]
+    pub dangling_grace: Duration,
+}
+
+impl Default for DockerConfig {
+    /// Source of the defaults: Nomad's public ones.
+    fn default() -> Self {
+        let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let log_options = [("max-file", "2"), ("max-size", "2m")];
+        Self {
+            enabled: true,
+            socket: PathBuf::from("/var/run/docker.sock"),
+            allow_privileged: false,
+            allow_caps: texts(&DEFAULT_CAPS),
+            allow_runtimes: texts(&["runc", "nvidia"]),
+            allow_host_modes: texts(&DEFAULT_HOST_MODES),
+            volumes: false,
+            pids_limit: 0,
+            extra_labels: Vec::new(),
+            log_driver: "json-file".to_owned(),
+            log_options: log_options
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            image_pull_timeout: Duration::from_secs(300),
+            pull_activity_timeout: Duration::from_secs(120),
+            auth_config: None,
+            auth_helper: String::new(),
+            remove_dangling: true,
+            dangling_grace: Duration::from_secs(300),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Session of a node with the gateways: the order in which gateways are called, and the schedule of
+//! heartbeats.
+//!
+//! Pure: randomness and times are arguments. The loops are `services/client-node/src/session`.
+//!
+//! In reading order: [`gateway_order`] chooses the gateway of a call, [`failover`] that of a heartbeat
+//! after a refusal, and [`heartbeats`] the time of the next heartbeat.
+
+pub mod failover;
+pub mod gateway_order;
+pub mod heartbeats;
+
+pub use failover::Failover;
+pub use gateway_order::GatewayOrder;
+pub use heartbeats::Heartbeats;

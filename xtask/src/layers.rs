@@ -53,7 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("lifecycle", &["model"]),
-    ("node-session", &[]),
+    ("node-session", &["model"]),
     ("linearizability", &[]),
     ("identity", &[]),
     ("rights", &["identity"]),

@@ -36,5 +36,5 @@ mod writes;
 pub use decision::{Answer, Decision, Outcome, Proposal, Receipt, RequestContext};
 pub use deregister::{DeregisterRequest, deregister};
 pub use refusal::{FoundIndex, JobRefusal};
-pub use register::{Preserve, RegisterRequest, register};
+pub use register::{Preserve, RegisterRequest, register, validate};
 pub use revert::{RevertRequest, revert};

@@ -1,6 +1,8 @@
 //! Stored objects as the API returns them: joined with state that is derived from other objects.
 
 mod explanation;
+mod scale_status;
+mod volume;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +11,8 @@ use proto::{AllocationRead, DeploymentGroupRead, JobRead, v1};
 use state::{AllocView, GroupSummary, Snapshot};
 
 pub use explanation::explanation;
+pub use scale_status::scale_status;
+pub use volume::volume;
 
 /// Returns the current job.
 pub fn job(snapshot: &Snapshot, key: &JobKey, job: &Indexed<Job>) -> v1::Job {

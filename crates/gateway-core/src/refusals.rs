@@ -13,6 +13,7 @@ use admission::jobs::missing::{MissingVersion, NoSuchJob};
 use admission::jobs::restart_alloc::RestartRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::introduction::IntroductionRefusal;
+use admission::nodes::registration::RegistrationRefusal;
 use admission::nodes::reports::ReportRefusal;
 use admission::nodes::revocation::{NotRevoked, Revoked};
 use admission::nodes::session::SessionRefusal;
@@ -20,7 +21,7 @@ use admission::services::DeleteRefusal;
 use listing::prefix::NotFound;
 use model::FieldErrors;
 use model::refusal::{Kind, Refusal};
-use rollout::requests;
+use rollout::requests::DeploymentRefusal;
 use tonic::Code;
 
 use crate::error::Error;
@@ -78,6 +79,7 @@ from_refusals!(
     NoSuchJob,
     NotFound,
     NotRevoked,
+    RegistrationRefusal,
     ReportRefusal,
     RestartRefusal,
     Revoked,
@@ -85,7 +87,7 @@ from_refusals!(
     SessionRefusal,
     VersionRefusal,
     VolumeRefusal,
-    requests::Refusal,
+    DeploymentRefusal,
 );
 
 #[cfg(test)]
@@ -127,14 +129,14 @@ mod tests {
             noun: "node",
             text: "8a".to_owned(),
         };
-        let ended = requests::Refusal::Ended(model::AllocId::from_random(1));
+        let ended = DeploymentRefusal::Ended(model::AllocId::from_random(1));
         for (error, code) in [
             (
                 Error::from(NotFound::Invalid(fields)),
                 Code::InvalidArgument,
             ),
             (none.into(), Code::NotFound),
-            (requests::Refusal::NoHealth.into(), Code::InvalidArgument),
+            (DeploymentRefusal::NoHealth.into(), Code::InvalidArgument),
             (ended.into(), Code::FailedPrecondition),
         ] {
             assert_eq!(error.code(), code, "{error}");

@@ -4,12 +4,15 @@
 //! Pure: randomness and times are arguments. The loops are `services/client-node/src/session`.
 //!
 //! In reading order: [`gateway_order`] chooses the gateway of a call, [`failover`] that of a heartbeat
-//! after a refusal, and [`heartbeats`] the time of the next heartbeat.
+//! that was not delivered, and [`heartbeats`] the time of the next; [`heartbeat_buffer`] is the gateway's
+//! side.
 
 pub mod failover;
 pub mod gateway_order;
+pub mod heartbeat_buffer;
 pub mod heartbeats;
 
 pub use failover::Failover;
 pub use gateway_order::GatewayOrder;
+pub use heartbeat_buffer::HeartbeatBuffer;
 pub use heartbeats::Heartbeats;

@@ -14,7 +14,7 @@
 //! version as stable.
 //!
 //! [`requests`] decides requests of users for the gateway: promote, pause, resume or fail a deployment,
-//! set the health of an allocation. The watcher uses it for automatic promotions. A paused deployment
+//! set the health of an allocation; [`update`] makes the answers. The watcher uses [`requests`] for automatic promotions. A paused deployment
 //! is left alone.
 
 pub mod action;
@@ -25,6 +25,7 @@ mod memory;
 pub mod outcome;
 pub mod progress;
 pub mod requests;
+pub mod update;
 
 #[cfg(test)]
 mod tests;

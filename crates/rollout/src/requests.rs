@@ -28,7 +28,7 @@ pub const MAX_HEALTH_CHANGES: usize = 500;
 ///
 /// Source of the texts that others may look for: Nomad.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum DeploymentRefusal {
     #[error(
         "can't {doing} terminal deployment: {id} is {status} already; 'kafila job run FILE' begins a \
          new one"
@@ -66,7 +66,7 @@ pub enum Refusal {
     NotBlocked(DeploymentId),
 }
 
-impl model::Refusal for Refusal {
+impl model::Refusal for DeploymentRefusal {
     fn kind(&self) -> Kind {
         match self {
             Self::NoHealth
@@ -106,7 +106,7 @@ fn joined(problems: &[GroupProblem]) -> String {
 }
 
 /// The task groups of a promotion.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromotedGroups<'a> {
     /// All that wait for it.
     All,
@@ -116,19 +116,19 @@ pub enum PromotedGroups<'a> {
 /// Decides on promoting groups: their remaining allocations follow the canaries.
 ///
 /// # Errors
-/// See [`Refusal`].
+/// See [`DeploymentRefusal`].
 pub fn promote(
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
     which: PromotedGroups<'_>,
     eval_id: EvalId,
     now: Timestamp,
-) -> Result<Action, Refusal> {
+) -> Result<Action, DeploymentRefusal> {
     require_active(&deployment.value, "promote")?;
     let job = current_job(snapshot, &deployment.value)?;
     let chosen = choose(&deployment.value, which)?;
     if chosen.is_empty() {
-        return Err(Refusal::NothingToPromote);
+        return Err(DeploymentRefusal::NothingToPromote);
     }
     let mut problems = Vec::new();
     for group in &chosen {
@@ -144,7 +144,7 @@ pub fn promote(
         }
     }
     if !problems.is_empty() {
-        return Err(Refusal::Groups(problems));
+        return Err(DeploymentRefusal::Groups(problems));
     }
     let mut promoted = deployment.value.clone();
     for group in &chosen {
@@ -187,7 +187,7 @@ fn unchanged(view: &AllocView) -> [Write; 2] {
 fn choose<'a>(
     deployment: &'a Deployment,
     which: PromotedGroups<'a>,
-) -> Result<BTreeSet<&'a str>, Refusal> {
+) -> Result<BTreeSet<&'a str>, DeploymentRefusal> {
     let names = match which {
         PromotedGroups::All => {
             let waiting = deployment.groups.iter();
@@ -213,7 +213,7 @@ fn choose<'a>(
     if problems.is_empty() {
         Ok(chosen)
     } else {
-        Err(Refusal::Groups(problems))
+        Err(DeploymentRefusal::Groups(problems))
     }
 }
 
@@ -246,7 +246,10 @@ pub(crate) fn auto_promote(
 ///
 /// # Errors
 /// It has ended.
-pub fn pause(deployment: &Indexed<Deployment>, now: Timestamp) -> Result<Option<Action>, Refusal> {
+pub fn pause(
+    deployment: &Indexed<Deployment>,
+    now: Timestamp,
+) -> Result<Option<Action>, DeploymentRefusal> {
     require_active(&deployment.value, "pause")?;
     if deployment.value.status == DeploymentStatus::Paused {
         return Ok(None);
@@ -274,7 +277,7 @@ pub fn resume(
     deployment: &Indexed<Deployment>,
     eval_id: EvalId,
     now: Timestamp,
-) -> Result<Option<Action>, Refusal> {
+) -> Result<Option<Action>, DeploymentRefusal> {
     require_active(&deployment.value, "resume")?;
     if deployment.value.status != DeploymentStatus::Paused {
         return Ok(None);
@@ -296,8 +299,8 @@ pub fn resume(
 }
 
 /// Returns the refusal of a request to unblock a deployment: none is ever blocked.
-pub fn unblock(deployment: &Indexed<Deployment>) -> Refusal {
-    Refusal::NotBlocked(deployment.value.id)
+pub fn unblock(deployment: &Indexed<Deployment>) -> DeploymentRefusal {
+    DeploymentRefusal::NotBlocked(deployment.value.id)
 }
 
 /// Decides on failing a deployment, which reverts its job if one of its groups has `auto_revert`.
@@ -309,7 +312,7 @@ pub fn fail(
     deployment: &Indexed<Deployment>,
     eval_id: EvalId,
     now: Timestamp,
-) -> Result<Action, Refusal> {
+) -> Result<Action, DeploymentRefusal> {
     require_active(&deployment.value, "fail")?;
     let wanted = deployment.value.groups.values().any(|it| it.auto_revert);
     fail_for(snapshot, deployment, Cause::User, wanted, eval_id, now)
@@ -322,7 +325,7 @@ fn fail_for(
     revert_wanted: bool,
     eval_id: EvalId,
     now: Timestamp,
-) -> Result<Action, Refusal> {
+) -> Result<Action, DeploymentRefusal> {
     let job = job(snapshot, &deployment.value)?;
     let revert = if is_current(&deployment.value, job) {
         outcome::choose_revert(snapshot, job, revert_wanted, now)
@@ -339,7 +342,7 @@ fn fail_for(
 /// reverts its job if the allocation's group has `auto_revert`.
 ///
 /// # Errors
-/// See [`Refusal`].
+/// See [`DeploymentRefusal`].
 pub fn set_alloc_health(
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
@@ -347,7 +350,7 @@ pub fn set_alloc_health(
     unhealthy: &[AllocId],
     eval_id: EvalId,
     now: Timestamp,
-) -> Result<Action, Refusal> {
+) -> Result<Action, DeploymentRefusal> {
     let verdicts = read_health(healthy, unhealthy)?;
     require_active(&deployment.value, "set health of allocations for a")?;
     let (mut clients, mut said) = (Vec::new(), Vec::new());
@@ -356,9 +359,9 @@ pub fn set_alloc_health(
         let view = snapshot
             .alloc(id)
             .filter(|view| view.alloc.deployment_id == Some(deployment.value.id))
-            .ok_or(Refusal::NotInDeployment(id))?;
+            .ok_or(DeploymentRefusal::NotInDeployment(id))?;
         if healthy && view.is_terminal() {
-            return Err(Refusal::Ended(id));
+            return Err(DeploymentRefusal::Ended(id));
         }
         let group = deployment.value.groups.get(&*view.alloc.task_group);
         revert_wanted |= !healthy && group.is_some_and(|group| group.auto_revert);
@@ -411,20 +414,20 @@ fn count(counts: &mut DeploymentCounts, before: Option<bool>, healthy: bool) {
 fn read_health(
     healthy: &[AllocId],
     unhealthy: &[AllocId],
-) -> Result<BTreeMap<AllocId, bool>, Refusal> {
+) -> Result<BTreeMap<AllocId, bool>, DeploymentRefusal> {
     let count = healthy.len() + unhealthy.len();
     if count == 0 {
-        return Err(Refusal::NoHealth);
+        return Err(DeploymentRefusal::NoHealth);
     }
     if count > MAX_HEALTH_CHANGES {
-        return Err(Refusal::TooManyHealth { count });
+        return Err(DeploymentRefusal::TooManyHealth { count });
     }
     let healthy = healthy.iter().map(|id| (*id, true));
     let unhealthy = unhealthy.iter().map(|id| (*id, false));
     let mut verdicts = BTreeMap::new();
     for (id, is_healthy) in healthy.chain(unhealthy) {
         if verdicts.insert(id, is_healthy).is_some() {
-            return Err(Refusal::HealthTwice(id));
+            return Err(DeploymentRefusal::HealthTwice(id));
         }
     }
     Ok(verdicts)
@@ -460,11 +463,11 @@ fn client_write(
     Some(Write::put(key, view.client_modify_index, entity))
 }
 
-fn require_active(deployment: &Deployment, doing: &'static str) -> Result<(), Refusal> {
+fn require_active(deployment: &Deployment, doing: &'static str) -> Result<(), DeploymentRefusal> {
     if deployment.status.is_active() {
         Ok(())
     } else {
-        Err(Refusal::Terminal {
+        Err(DeploymentRefusal::Terminal {
             doing,
             id: deployment.id,
             status: deployment.status.as_str(),
@@ -473,7 +476,10 @@ fn require_active(deployment: &Deployment, doing: &'static str) -> Result<(), Re
 }
 
 /// Returns the deployment's job, whatever its version.
-fn job<'a>(snapshot: &'a Snapshot, deployment: &Deployment) -> Result<&'a Indexed<Job>, Refusal> {
+fn job<'a>(
+    snapshot: &'a Snapshot,
+    deployment: &Deployment,
+) -> Result<&'a Indexed<Job>, DeploymentRefusal> {
     let job = snapshot.job(&deployment.job).map(AsRef::as_ref);
     job.filter(|job| job.create_index == deployment.job_create_index)
         .ok_or_else(|| overtaken(deployment))
@@ -483,7 +489,7 @@ fn job<'a>(snapshot: &'a Snapshot, deployment: &Deployment) -> Result<&'a Indexe
 fn current_job<'a>(
     snapshot: &'a Snapshot,
     deployment: &Deployment,
-) -> Result<&'a Indexed<Job>, Refusal> {
+) -> Result<&'a Indexed<Job>, DeploymentRefusal> {
     let job = job(snapshot, deployment)?;
     if is_current(deployment, job) {
         Ok(job)
@@ -496,7 +502,7 @@ fn is_current(deployment: &Deployment, job: &Indexed<Job>) -> bool {
     !job.value.stop && job.value.version == deployment.job_version
 }
 
-fn overtaken(deployment: &Deployment) -> Refusal {
+fn overtaken(deployment: &Deployment) -> DeploymentRefusal {
     let job_id = deployment.job.job_id.to_string();
-    Refusal::Overtaken { job_id }
+    DeploymentRefusal::Overtaken { job_id }
 }

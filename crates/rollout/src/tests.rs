@@ -10,3 +10,4 @@ mod property;
 mod refused;
 mod requests;
 mod stable;
+mod updates;

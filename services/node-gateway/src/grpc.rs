@@ -4,11 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
-use admission::nodes::introduction;
 use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
-use admission::nodes::revocation;
 use admission::nodes::session::{self, SessionRefusal};
 use futures::Stream;
 use gateway_core::{Error, MAX_REQUEST_BYTES, Step};
@@ -153,7 +151,10 @@ impl NodeApi {
     fn check_relay(&self) -> Result<(), HeartbeatRefusal> {
         let gateway = &self.gateway;
         let relay = Relay {
-            unconfirmed_for: gateway.heartbeats.lock().unconfirmed_for(Instant::now()),
+            unconfirmed_for: gateway
+                .heartbeats
+                .lock()
+                .unconfirmed_for(Instant::now().into_std()),
             replica_age: gateway.core.replica.last_contact(),
         };
         heartbeats::check(gateway.config.heartbeat_ttl, relay)
@@ -161,7 +162,7 @@ impl NodeApi {
 
     fn record(&self, node: &Indexed<Node>) {
         let mut heartbeats = self.gateway.heartbeats.lock();
-        heartbeats.record(node.value.id, Instant::now());
+        heartbeats.record(node.value.id, Instant::now().into_std());
     }
 
     async fn register_node(
@@ -176,8 +177,6 @@ impl NodeApi {
         let trace_parent = current_trace_parent();
         let node_id = node.id;
         let decide = |snapshot: &Snapshot| {
-            let unrevoked = revocation::guard(snapshot, node_id)?;
-            introduction::check_record(snapshot, &node)?;
             let inputs = EvalInputs {
                 now,
                 trace_parent: &trace_parent,
@@ -189,21 +188,16 @@ impl NodeApi {
                 changes,
             } = registration::decide(snapshot, &node, &inputs)?;
             let NodeWrites {
-                mut writes,
-                further,
-                ..
+                writes, further, ..
             } = changes;
             Ok(match kept_index {
                 Some(index) if writes.is_empty() => Step::Known((index, status, further)),
-                _ => {
-                    writes.push(unrevoked);
-                    Step::Commit {
-                        writes,
-                        answer: Box::new(move |revision| {
-                            (kept_index.unwrap_or(revision), status, further)
-                        }),
-                    }
-                }
+                _ => Step::Commit {
+                    writes,
+                    answer: Box::new(move |revision| {
+                        (kept_index.unwrap_or(revision), status, further)
+                    }),
+                },
             })
         };
         let (node_modify_index, status, further) = gateway
@@ -213,7 +207,10 @@ impl NodeApi {
         gateway.core.commit_further(node_id, &further).await?;
         info!(%node_id, index = node_modify_index, "node registered");
         // A registration counts as a heartbeat.
-        gateway.heartbeats.lock().record(node_id, Instant::now());
+        gateway
+            .heartbeats
+            .lock()
+            .record(node_id, Instant::now().into_std());
         Ok(RegisterNodeResponse {
             heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
             node_modify_index,

@@ -6,7 +6,7 @@
 //! In reading order: [`mount()`] wires a [`NodeGateway`] and its loops; [`grpc`] answers the RPCs
 //! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
 //! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
-//! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
+//! [`heartbeats`] remembers them, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports, which [`packing`] puts into transactions, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
 //! [`restart`] restarts tasks, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
@@ -16,8 +16,8 @@ pub mod assignments;
 pub mod checks;
 pub mod dispatch_loop;
 pub mod grpc;
+pub mod heartbeats;
 pub mod introduction;
-pub mod liveness;
 pub mod liveness_loop;
 pub mod logs;
 pub mod metrics;

@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use crate::liveness::Heartbeats;
+use crate::heartbeats::Heartbeats;
 use crate::metrics::Metrics;
 
 /// The service whose leader keeps the timers of nodes.
@@ -126,7 +126,7 @@ impl Passing {
                     if unanswered > 0 && acked_at.elapsed() > ANSWER_TIMEOUT {
                         return Status::deadline_exceeded("the controller does not answer");
                     }
-                    let message = self.heartbeats.lock().next_message(Instant::now());
+                    let message = self.heartbeats.lock().next_message(Instant::now().into_std());
                     self.metrics.liveness_pending.set(self.pending());
                     let Some((sequence, nodes)) = message else { continue };
                     if unanswered == 0 {

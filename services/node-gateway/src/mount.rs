@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info_span};
 
+use crate::heartbeats::Heartbeats;
 use crate::introduction::MAX_INTRODUCTIONS;
-use crate::liveness::Heartbeats;
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;

@@ -7,7 +7,7 @@ use gateway_core::Core;
 use service_kit::{CancellationToken, Transport};
 use tokio::sync::Semaphore;
 
-use crate::liveness::Heartbeats;
+use crate::heartbeats::Heartbeats;
 use crate::metrics::Metrics;
 use crate::node_ca::NodeCa;
 use crate::report_loop::ReportHandle;

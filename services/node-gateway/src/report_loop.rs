@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::nodes::reports::{Outcome, Reports, add, decide};
+use admission::nodes::reports::{Outcome, Reports, add, decide, newer, numbers};
 use gateway_core::{Core, Error};
-use model::{AllocClient, AllocId, NodeId};
-use state::Snapshot;
+use model::{AllocId, NodeId};
 use store::{Commit, TxnError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -207,17 +206,9 @@ impl Batch {
             }),
             None => Ok(Stored {
                 revision: self.revision,
-                newer: self.newer(reports),
+                newer: newer(&self.numbers, reports),
             }),
         }
-    }
-
-    fn newer(&self, reports: &Reports) -> Vec<(AllocId, u64)> {
-        let newer = reports.iter().filter_map(|(alloc_id, client)| {
-            let number = *self.numbers.get(alloc_id)?;
-            (client.report != 0 && number > client.report).then_some((*alloc_id, number))
-        });
-        newer.collect()
     }
 }
 
@@ -264,17 +255,6 @@ async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result
         is_fresh = true;
     }
     Err(Unstored::Contended)
-}
-
-/// Returns the number of the last report of each allocation, the ones in `reports` included.
-fn numbers(snapshot: &Snapshot, reports: &Reports) -> BTreeMap<AllocId, u64> {
-    let number = |(alloc_id, client): (&AllocId, &AllocClient)| {
-        let view = snapshot.alloc(*alloc_id);
-        let stored = view.and_then(|view| view.client.as_ref());
-        let stored = stored.map_or(0, |stored| stored.report);
-        (*alloc_id, stored.max(client.report))
-    };
-    reports.iter().map(number).collect()
 }
 
 fn plan(core: &Core, outcomes: &[Outcome], trace_parent: &str) -> Packed {

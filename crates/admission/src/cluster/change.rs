@@ -8,3 +8,14 @@ pub enum Change {
     Unchanged { modify_index: u64 },
     Write(Box<Write>),
 }
+
+#[cfg(test)]
+impl Change {
+    /// Returns the writes of the transaction: one or none.
+    pub(crate) fn writes(self) -> Vec<Write> {
+        match self {
+            Self::Unchanged { .. } => Vec::new(),
+            Self::Write(write) => vec![*write],
+        }
+    }
+}

@@ -75,6 +75,30 @@ pub fn propose_dry_run(
     propose(snapshot, job, &request, context)
 }
 
+/// Checks a job file against the namespace and the node pool that it would join. Returns the writes of
+/// its registration, whose size the caller checks; none if the stored job of this name refuses them,
+/// which is not the file's fault.
+///
+/// `names_no_pool`: the file leaves the node pool to its namespace.
+///
+/// # Errors
+/// All invalid fields.
+pub fn validate(
+    snapshot: &Snapshot,
+    job: &Job,
+    names_no_pool: bool,
+    context: &RequestContext,
+) -> Result<Vec<Write>, FieldErrors> {
+    let job = namespace_rules::with_node_pool(snapshot, job, names_no_pool);
+    namespace_rules::admit(snapshot, &job)?;
+    docker_config::check(&job)?;
+    let Ok(mut proposal) = propose_dry_run(snapshot, &job, context) else {
+        return Ok(Vec::new());
+    };
+    proposal.writes.push(scheduler_config::guard(snapshot));
+    Ok(proposal.writes)
+}
+
 /// Returns the writes of a registration, whether registrations are enabled or not.
 ///
 /// # Errors

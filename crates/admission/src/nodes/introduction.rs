@@ -103,6 +103,22 @@ impl TokenRequest {
     }
 }
 
+/// Returns the write of a new token.
+pub fn create(token: &IntroductionToken) -> Write {
+    Write::Create {
+        key: Key::IntroductionToken(token.id),
+        entity: Entity::IntroductionToken(Box::new(token.clone())),
+    }
+}
+
+/// Returns the write that deletes a token. The nodes that it introduced stay.
+pub fn delete(stored: &Indexed<IntroductionToken>) -> Write {
+    Write::Delete {
+        key: Key::IntroductionToken(stored.value.id),
+        modify_index: stored.modify_index,
+    }
+}
+
 /// Returns the text that a node gets: `kafila-node-<id>-<secret>`.
 pub fn token_text(id: IntroductionTokenId, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}-{secret}")

@@ -5,10 +5,13 @@
 //! Source: Nomad's public behaviour.
 
 use model::node::MAX_NAME_BYTES;
+use model::refusal::{Kind, Refusal};
 use model::{FieldErrors, Indexed, Node, NodePool, NodeStatus, Timestamp};
 use state::{Entity, Key, Snapshot, Write};
 
+use super::introduction;
 use super::node_evals::{EvalInputs, NodeWrites};
+use super::revocation::{self, Revoked};
 use super::session::{SessionRefusal, same_secret};
 use crate::cluster::node_pools;
 
@@ -26,21 +29,53 @@ pub struct Registration {
     pub changes: NodeWrites,
 }
 
+/// The reason why a node is not registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistrationRefusal {
+    #[error(transparent)]
+    Revoked(#[from] Revoked),
+    /// The record differs from what the node's token holds it to.
+    #[error(transparent)]
+    Record(#[from] FieldErrors),
+    /// The node was registered with another secret.
+    #[error(transparent)]
+    Session(#[from] SessionRefusal),
+}
+
+impl Refusal for RegistrationRefusal {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Revoked(revoked) => revoked.kind(),
+            Self::Record(errors) => errors.kind(),
+            Self::Session(refusal) => refusal.kind(),
+        }
+    }
+
+    fn field_errors(&self) -> Option<&FieldErrors> {
+        match self {
+            Self::Record(errors) => Some(errors),
+            Self::Revoked(_) | Self::Session(_) => None,
+        }
+    }
+}
+
 /// Decides on a record that [`check`] has passed: the record is written if it has changed, the
 /// node's pool is created if it is missing, and the node's jobs are evaluated if other groups are
-/// feasible on it now.
+/// feasible on it now. The writes compare that the node is not revoked meanwhile.
 ///
 /// # Errors
-/// The node was registered with another secret.
+/// See [`RegistrationRefusal`].
 pub fn decide(
     snapshot: &Snapshot,
     sent: &Node,
     inputs: &EvalInputs<'_>,
-) -> Result<Registration, SessionRefusal> {
+) -> Result<Registration, RegistrationRefusal> {
+    let unrevoked = revocation::guard(snapshot, sent.id)?;
+    introduction::check_record(snapshot, sent)?;
     let stored = snapshot.node(sent.id).map(|stored| &**stored);
     let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
     let pool = node_pools::join_as_node(snapshot, &sent.node_pool);
-    let (kept_index, changes) = match record(stored, sent.clone(), inputs.now)? {
+    let (kept_index, mut changes) = match record(stored, sent.clone(), inputs.now)? {
         Record::Unchanged { modify_index } => {
             let is_missing = node_pools::is_missing(snapshot, &sent.node_pool);
             let writes = pool.into_iter().filter(|_| is_missing).collect();
@@ -59,6 +94,9 @@ pub fn decide(
             (None, changes)
         }
     };
+    if !changes.writes.is_empty() {
+        changes.writes.push(unrevoked);
+    }
     Ok(Registration {
         status,
         kept_index,

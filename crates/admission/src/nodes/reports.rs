@@ -217,6 +217,27 @@ pub struct EvalRequest {
     pub triggered_by: TriggeredBy,
 }
 
+/// Returns the number of the last report of each allocation, the ones in `reports` included.
+pub fn numbers(snapshot: &Snapshot, reports: &Reports) -> BTreeMap<AllocId, u64> {
+    let number = |(alloc_id, client): (&AllocId, &AllocClient)| {
+        let view = snapshot.alloc(*alloc_id);
+        let stored = view.and_then(|view| view.client.as_ref());
+        let stored = stored.map_or(0, |stored| stored.report);
+        (*alloc_id, stored.max(client.report))
+    };
+    reports.iter().map(number).collect()
+}
+
+/// Returns the allocations in `reports` whose stored report has a higher number, with that number: the
+/// submitted report was dropped. A report without a number is never too late.
+pub fn newer(numbers: &BTreeMap<AllocId, u64>, reports: &Reports) -> Vec<(AllocId, u64)> {
+    let newer = reports.iter().filter_map(|(alloc_id, client)| {
+        let number = *numbers.get(alloc_id)?;
+        (client.report != 0 && number > client.report).then_some((*alloc_id, number))
+    });
+    newer.collect()
+}
+
 /// Decides on every report, as of one snapshot.
 ///
 /// Shape: ordered by job, so that outcomes of one job share transactions; reports without news and

@@ -5,8 +5,11 @@
 //! session is checked at each call, and its stream at each update.
 
 use model::refusal::{Kind, Refusal};
-use model::{FieldErrors, NodeId, NodeRevocation, Timestamp};
+use model::{FieldErrors, IntroductionTokenId, NodeId, NodeRevocation, Timestamp};
 use state::{Entity, Key, Snapshot, Write};
+
+use super::introduction;
+use crate::cluster::change::Change;
 
 /// The length limit of a reason, in bytes: a line for the list.
 pub const MAX_REASON_BYTES: usize = 256;
@@ -73,8 +76,32 @@ pub fn check_reason(reason: &str) -> Result<(), FieldErrors> {
     errors.into_result(())
 }
 
-/// Returns the write that revokes a node, which must not be revoked yet.
-pub fn revoke(snapshot: &Snapshot, node_id: NodeId, reason: &str, now: Timestamp) -> Write {
+/// The decision on the revocation of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revocation {
+    /// Empty: the node is not registered.
+    pub node_name: String,
+    /// A token with which the node could come back.
+    pub usable_token: Option<IntroductionTokenId>,
+    pub change: Change,
+}
+
+/// Decides on revoking a node; the first reason and time of a revoked one stay.
+pub fn revoke(snapshot: &Snapshot, node_id: NodeId, reason: &str, now: Timestamp) -> Revocation {
+    let node = snapshot.node(node_id);
+    Revocation {
+        node_name: node.map_or_else(String::new, |node| node.value.name.clone()),
+        usable_token: introduction::usable_token(snapshot, node_id, now),
+        change: match snapshot.node_revocation(node_id) {
+            Some(known) => Change::Unchanged {
+                modify_index: known.modify_index,
+            },
+            None => Change::Write(Box::new(write(snapshot, node_id, reason, now))),
+        },
+    }
+}
+
+fn write(snapshot: &Snapshot, node_id: NodeId, reason: &str, now: Timestamp) -> Write {
     let node = snapshot.node(node_id);
     let revocation = NodeRevocation {
         revoked_at: now,

@@ -308,8 +308,14 @@ impl Fixture {
 
     /// Writes an action.
     pub(super) fn write_action(&mut self, action: &Action) {
+        self.commit(&action.writes);
+    }
+
+    /// Writes the objects of a transaction; returns its revision.
+    pub(super) fn commit(&mut self, writes: &[Write]) -> u64 {
         let stored = |write: &Write| Some((write.key().clone(), write.entity()?.clone()));
-        self.write(action.writes.iter().filter_map(stored).collect());
+        self.write(writes.iter().filter_map(stored).collect());
+        self.revision
     }
 
     pub(super) fn put_pool(&mut self, pool: NodePool) {

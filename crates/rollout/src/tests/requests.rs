@@ -8,7 +8,7 @@ use state::Key;
 use super::fixture::{
     Fixture, MINUTE, alloc_id, clients, deployment_id, expected_index, group, job, key, unchanged,
 };
-use crate::requests::{self, GroupProblem, PromotedGroups, Refusal};
+use crate::requests::{self, DeploymentRefusal, GroupProblem, PromotedGroups};
 use crate::{Action, Cause, Reason, require_progress_by};
 
 /// The group with `desired` canaries, which are the first allocations that are placed.
@@ -20,7 +20,7 @@ fn canaries(desired: u32) -> DeploymentGroup {
     }
 }
 
-fn promote(fixture: &mut Fixture, which: PromotedGroups<'_>) -> Result<Action, Refusal> {
+fn promote(fixture: &mut Fixture, which: PromotedGroups<'_>) -> Result<Action, DeploymentRefusal> {
     let eval_id = fixture.next_eval_id();
     let deployment = fixture.stored_deployment();
     requests::promote(
@@ -32,7 +32,7 @@ fn promote(fixture: &mut Fixture, which: PromotedGroups<'_>) -> Result<Action, R
     )
 }
 
-fn fail(fixture: &mut Fixture) -> Result<Action, Refusal> {
+fn fail(fixture: &mut Fixture) -> Result<Action, DeploymentRefusal> {
     let eval_id = fixture.next_eval_id();
     let deployment = fixture.stored_deployment();
     requests::fail(&fixture.snapshot(), &deployment, eval_id, fixture.now)
@@ -42,7 +42,7 @@ fn set_health(
     fixture: &mut Fixture,
     healthy: &[u32],
     unhealthy: &[u32],
-) -> Result<Action, Refusal> {
+) -> Result<Action, DeploymentRefusal> {
     let ids = |numbers: &[u32]| -> Vec<_> { numbers.iter().copied().map(alloc_id).collect() };
     let eval_id = fixture.next_eval_id();
     let deployment = fixture.stored_deployment();
@@ -104,7 +104,7 @@ fn fewer_healthy_canaries_than_desired_are_not_promoted() {
     fixture.report(1, true);
     let short = |healthy| {
         let group = "web".to_owned();
-        Refusal::Groups(vec![GroupProblem::Unhealthy {
+        DeploymentRefusal::Groups(vec![GroupProblem::Unhealthy {
             group,
             healthy,
             desired: 2,
@@ -211,7 +211,7 @@ fn groups_are_promoted_one_by_one() {
     fixture.write_action(&action);
     assert_eq!(
         promote(&mut fixture, PromotedGroups::All).unwrap_err(),
-        Refusal::NothingToPromote
+        DeploymentRefusal::NothingToPromote
     );
 }
 
@@ -292,7 +292,7 @@ fn a_job_that_has_moved_on_is_not_taken_back() {
         ..job(5)
     };
     fixture.put_job(&third);
-    let overtaken = Refusal::Overtaken {
+    let overtaken = DeploymentRefusal::Overtaken {
         job_id: "web".to_owned(),
     };
     assert_eq!(promote(&mut fixture, PromotedGroups::All), Err(overtaken));
@@ -308,7 +308,7 @@ fn an_ended_deployment_stays_as_it_is() {
     fixture.change_deployment(|it| it.status = DeploymentStatus::Failed);
     let id = fixture.stored_deployment().value.id;
     let way_out = format!(": {id} is failed already; 'kafila job run FILE' begins a new one");
-    let text = |refused: Result<_, Refusal>| {
+    let text = |refused: Result<_, DeploymentRefusal>| {
         let text = refused.unwrap_err().to_string();
         let what = text.strip_suffix(&way_out);
         what.unwrap_or_else(|| panic!("no way out: {text}"))
@@ -413,29 +413,29 @@ fn health_is_told_of_allocations_of_the_deployment_once_each() {
     let refused = |fixture: &mut Fixture, healthy: &[u32], unhealthy: &[u32]| {
         set_health(fixture, healthy, unhealthy).unwrap_err()
     };
-    assert_eq!(refused(&mut fixture, &[], &[]), Refusal::NoHealth);
+    assert_eq!(refused(&mut fixture, &[], &[]), DeploymentRefusal::NoHealth);
     assert_eq!(
         refused(&mut fixture, &[1], &[1]),
-        Refusal::HealthTwice(alloc_id(1))
+        DeploymentRefusal::HealthTwice(alloc_id(1))
     );
     assert_eq!(
         refused(&mut fixture, &[9], &[]),
-        Refusal::NotInDeployment(alloc_id(9))
+        DeploymentRefusal::NotInDeployment(alloc_id(9))
     );
     fixture.change_alloc(2, |alloc| alloc.deployment_id = None);
     assert_eq!(
         refused(&mut fixture, &[2], &[]),
-        Refusal::NotInDeployment(alloc_id(2))
+        DeploymentRefusal::NotInDeployment(alloc_id(2))
     );
     fixture.put_client(1, ClientStatus::Failed, None);
     assert_eq!(
         refused(&mut fixture, &[1], &[]),
-        Refusal::Ended(alloc_id(1))
+        DeploymentRefusal::Ended(alloc_id(1))
     );
     let many: Vec<u32> = (1..=501).collect();
     assert_eq!(
         refused(&mut fixture, &many, &[]),
-        Refusal::TooManyHealth { count: 501 }
+        DeploymentRefusal::TooManyHealth { count: 501 }
     );
 }
 

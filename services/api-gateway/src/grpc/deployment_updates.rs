@@ -1,43 +1,25 @@
-//! `kafila.v1.Deployments`: changes by users, decided by [`rollout::requests`].
+//! `kafila.v1.Deployments`: changes by users, decided by [`rollout::update`].
 
 use admission::jobs::request_id;
 use gateway_core::{Error, Step};
 use listing::NotFound;
-use model::{
-    AllocId, Deployment, DeploymentId, EvalId, Evaluation, FieldErrors, Indexed, Timestamp,
-};
+use model::{AllocId, Deployment, DeploymentId, FieldErrors, Indexed};
 use proto::v1;
 use rollout::requests::{self, PromotedGroups};
-use rollout::{Action, outcome};
+use rollout::update::{UpdateAnswer, UpdateDecision, UpdateRequest, Verb, update};
 use service_kit::current_trace_parent;
-use state::{Snapshot, set_trace_parent};
+use state::{Snapshot, Write};
 use store::SizeClass;
 use tracing::info;
 
 use super::query::Api;
-
-/// One request to change a deployment.
-struct UserRequest<'a> {
-    /// For the evaluation's id and the log.
-    verb: &'static str,
-    deployment_id: &'a str,
-    request_id: &'a str,
-}
-
-/// The inputs of a decision.
-struct Inputs<'a> {
-    snapshot: &'a Snapshot,
-    deployment: &'a Indexed<Deployment>,
-    eval_id: EvalId,
-    now: Timestamp,
-}
 
 impl Api {
     pub(super) async fn promote_deployment(
         &self,
         request: v1::PromoteDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let which = match (request.all, request.task_groups.as_slice()) {
+        let groups = match (request.all, request.task_groups.as_slice()) {
             (true, []) => PromotedGroups::All,
             (false, groups @ [_, ..]) => PromotedGroups::Named(groups),
             (all, _) => {
@@ -49,92 +31,42 @@ impl Api {
                 return Err(Error::invalid_field("task_groups", message));
             }
         };
-        let asked = UserRequest {
-            verb: "promote",
-            deployment_id: &request.deployment_id,
-            request_id: &request.request_id,
-        };
-        let decide = |inputs: &Inputs<'_>| {
-            requests::promote(
-                inputs.snapshot,
-                inputs.deployment,
-                which,
-                inputs.eval_id,
-                inputs.now,
-            )
-            .map(Some)
-        };
-        self.update_deployment(asked, decide).await
+        let verb = Verb::Promote(groups);
+        self.update_deployment(&request.deployment_id, &request.request_id, verb)
+            .await
     }
 
     pub(super) async fn pause_deployment(
         &self,
         request: v1::PauseDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let asked = UserRequest {
-            verb: if request.pause { "pause" } else { "resume" },
-            deployment_id: &request.deployment_id,
-            request_id: &request.request_id,
+        let verb = if request.pause {
+            Verb::Pause
+        } else {
+            Verb::Resume
         };
-        let decide = |inputs: &Inputs<'_>| {
-            if request.pause {
-                requests::pause(inputs.deployment, inputs.now)
-            } else {
-                requests::resume(
-                    inputs.snapshot,
-                    inputs.deployment,
-                    inputs.eval_id,
-                    inputs.now,
-                )
-            }
-        };
-        self.update_deployment(asked, decide).await
+        self.update_deployment(&request.deployment_id, &request.request_id, verb)
+            .await
     }
 
     pub(super) async fn fail_deployment(
         &self,
         request: v1::FailDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let asked = UserRequest {
-            verb: "fail",
-            deployment_id: &request.deployment_id,
-            request_id: &request.request_id,
-        };
-        let decide = |inputs: &Inputs<'_>| {
-            requests::fail(
-                inputs.snapshot,
-                inputs.deployment,
-                inputs.eval_id,
-                inputs.now,
-            )
-            .map(Some)
-        };
-        self.update_deployment(asked, decide).await
+        self.update_deployment(&request.deployment_id, &request.request_id, Verb::Fail)
+            .await
     }
 
     pub(super) async fn update_alloc_health(
         &self,
         request: v1::SetAllocHealthRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let healthy = alloc_ids("healthy_alloc_ids", &request.healthy_alloc_ids)?;
-        let unhealthy = alloc_ids("unhealthy_alloc_ids", &request.unhealthy_alloc_ids)?;
-        let asked = UserRequest {
-            verb: "set-alloc-health",
-            deployment_id: &request.deployment_id,
-            request_id: &request.request_id,
+        let verb = Verb::SetHealth {
+            healthy: &alloc_ids("healthy_alloc_ids", &request.healthy_alloc_ids)?,
+            unhealthy: &alloc_ids("unhealthy_alloc_ids", &request.unhealthy_alloc_ids)?,
         };
-        let decide = |inputs: &Inputs<'_>| {
-            requests::set_alloc_health(
-                inputs.snapshot,
-                inputs.deployment,
-                &healthy,
-                &unhealthy,
-                inputs.eval_id,
-                inputs.now,
-            )
-            .map(Some)
-        };
-        self.update_deployment(asked, decide).await
+        self.update_deployment(&request.deployment_id, &request.request_id, verb)
+            .await
     }
 
     pub(super) async fn unblock_deployment(
@@ -146,113 +78,64 @@ impl Api {
         Err(requests::unblock(find(&snapshot, deployment_id)?).into())
     }
 
-    /// Commits one change; `decide` returns `None` if the deployment is as requested already.
     async fn update_deployment(
         &self,
-        asked: UserRequest<'_>,
-        decide: impl Fn(&Inputs<'_>) -> Result<Option<Action>, requests::Refusal> + Send + Sync,
+        deployment: &str,
+        request_id: &str,
+        verb: Verb<'_>,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let gateway = &self.gateway;
-        let deployment_id = deployment_id(asked.deployment_id)?;
-        let eval_id = if asked.request_id.is_empty() {
-            gateway.core.next_eval_id()
+        let core = &self.gateway.core;
+        let deployment_id = deployment_id(deployment)?;
+        let eval_id = if request_id.is_empty() {
+            core.next_eval_id()
         } else {
-            request_id::eval_id_of(asked.verb, &deployment_id.to_string(), asked.request_id)?
+            request_id::eval_id_of(verb.as_str(), &deployment_id.to_string(), request_id)?
         };
-        let now = gateway.core.now();
         let trace_parent = current_trace_parent();
+        let request = UpdateRequest {
+            verb,
+            eval_id,
+            now: core.now(),
+            trace_parent: &trace_parent,
+        };
+        let fits = |writes: &[Write]| {
+            let txn = core.writer.txn_with(SizeClass::FollowUp).with(writes);
+            !txn.is_err_and(|refusal| refusal.is_of_size())
+        };
         let decide = |snapshot: &Snapshot| {
             let deployment = find(snapshot, deployment_id)?;
-            if let Some(eval) = snapshot.eval(eval_id) {
-                return Ok(Step::Known(answer_again(snapshot, deployment, eval)));
-            }
-            let inputs = Inputs {
-                snapshot,
-                deployment,
-                eval_id,
-                now,
-            };
-            let Some(mut action) = decide(&inputs)? else {
-                return Ok(Step::IfFresh(v1::UpdateDeploymentResponse {
-                    deployment_modify_index: deployment.modify_index,
-                    index: deployment.modify_index,
-                    ..v1::UpdateDeploymentResponse::default()
-                }));
-            };
-            set_trace_parent(&mut action.writes, &trace_parent);
-            if action.job().is_some() {
-                let txn = gateway.core.writer.txn_with(SizeClass::FollowUp);
-                let sized = txn.with(&action.writes);
-                if sized.is_err_and(|refusal| refusal.is_of_size()) {
-                    // The user asked for the failure; the revert is only its consequence.
-                    action = outcome::without_revert(action);
-                }
-            }
-            Ok(commit(snapshot, deployment, &action))
+            Ok(step(update(snapshot, deployment, &request, fits)?))
         };
         let what = || format!("deployment {deployment_id}");
-        let answer = gateway
-            .core
-            .execute_in(SizeClass::FollowUp, what, decide)
-            .await?;
+        let answer = core.execute_in(SizeClass::FollowUp, what, decide).await?;
         info!(
-            %deployment_id, verb = asked.verb, eval_id = answer.eval_id, index = answer.index,
+            %deployment_id, verb = verb.as_str(), %eval_id, index = answer.index,
             "deployment changed by a user"
         );
-        Ok(answer)
+        Ok(response(answer))
     }
 }
 
-/// Returns the writes of an action and the answer to it.
-fn commit(
-    snapshot: &Snapshot,
-    deployment: &Indexed<Deployment>,
-    action: &Action,
-) -> Step<v1::UpdateDeploymentResponse> {
-    let eval_id = action.eval().map(|eval| eval.id.to_string());
-    let is_written = action.deployment().is_some();
-    let before = deployment.modify_index;
-    let reverted_job_version = action
-        .job()
-        .and_then(|job| stable_version_like(snapshot, job));
-    Step::Commit {
-        writes: action.writes.clone(),
-        answer: Box::new(move |revision| v1::UpdateDeploymentResponse {
-            eval_create_index: if eval_id.is_some() { revision } else { 0 },
-            eval_id: eval_id.unwrap_or_default(),
-            deployment_modify_index: if is_written { revision } else { before },
-            reverted_job_version,
-            index: revision,
-        }),
+fn step(decision: UpdateDecision) -> Step<UpdateAnswer> {
+    match decision {
+        UpdateDecision::Done(answer) => Step::Known(answer),
+        UpdateDecision::Unchanged(answer) => Step::IfFresh(answer),
+        UpdateDecision::Commit(mut proposal) => Step::Commit {
+            writes: std::mem::take(&mut proposal.writes),
+            answer: Box::new(move |revision| proposal.answer(revision)),
+        },
     }
 }
 
-/// Returns the answer of an earlier attempt, from the objects that it wrote.
-fn answer_again(
-    snapshot: &Snapshot,
-    deployment: &Indexed<Deployment>,
-    eval: &Indexed<Evaluation>,
-) -> v1::UpdateDeploymentResponse {
-    let written = eval.create_index;
-    let mut versions = snapshot.job_versions(&deployment.value.job);
-    let reverted = versions.find(|row| row.create_index == written);
+fn response(answer: UpdateAnswer) -> v1::UpdateDeploymentResponse {
+    let eval_id = answer.eval_id.map(|eval_id| eval_id.to_string());
     v1::UpdateDeploymentResponse {
-        eval_id: eval.value.id.to_string(),
-        eval_create_index: written,
-        deployment_modify_index: deployment.modify_index,
-        reverted_job_version: reverted.and_then(|row| stable_version_like(snapshot, &row.value)),
-        index: written,
+        eval_id: eval_id.unwrap_or_default(),
+        eval_create_index: answer.eval_create_index,
+        deployment_modify_index: answer.deployment_modify_index,
+        reverted_job_version: answer.reverted_job_version,
+        index: answer.index,
     }
-}
-
-/// Returns the newest stable version before `job` with the same spec: the one that it reverts to.
-fn stable_version_like(snapshot: &Snapshot, job: &model::Job) -> Option<u64> {
-    let key = job.key();
-    let mut versions = snapshot.job_versions(&key).rev().filter(|row| {
-        row.value.version < job.version && snapshot.is_stable(&key, row.value.version)
-    });
-    let found = versions.find(|row| !row.value.spec_differs(job));
-    found.map(|row| row.value.version)
 }
 
 fn find(snapshot: &Snapshot, id: DeploymentId) -> Result<&Indexed<Deployment>, NotFound> {

@@ -1,11 +1,11 @@
 //! The introduction tokens of `kafila.v1.Nodes`.
 
-use admission::nodes::introduction::{TokenRequest, token_text};
+use admission::nodes::introduction::{self, TokenRequest, token_text};
 use gateway_core::{Error, Step};
 use listing::prefix;
 use model::{FieldErrors, Indexed, IntroductionToken, IntroductionTokenId};
 use proto::{required_duration, v1};
-use state::{Entity, Key, Snapshot, Table, Write};
+use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
@@ -30,10 +30,7 @@ impl Api {
         let decide = |_: &Snapshot| {
             let stored = token.clone();
             Ok(Step::Commit {
-                writes: vec![Write::Create {
-                    key: Key::IntroductionToken(id),
-                    entity: Entity::IntroductionToken(Box::new(token.clone())),
-                }],
+                writes: vec![introduction::create(&token)],
                 answer: Box::new(move |index| Indexed {
                     create_index: index,
                     modify_index: index,
@@ -82,12 +79,9 @@ impl Api {
         let decide = |snapshot: &Snapshot| {
             let id = find(snapshot, text)?;
             let stored = snapshot.introduction_token(id);
-            let modify_index = stored.expect("found in this snapshot").modify_index;
+            let stored = stored.expect("found in this snapshot");
             Ok(Step::Commit {
-                writes: vec![Write::Delete {
-                    key: Key::IntroductionToken(id),
-                    modify_index,
-                }],
+                writes: vec![introduction::delete(stored)],
                 answer: Box::new(move |index| v1::DeleteIntroductionTokenResponse {
                     index,
                     token_id: id.to_string(),

@@ -1,11 +1,9 @@
 //! `kafila.v1.Jobs`.
 
-use admission::cluster::scheduler_config;
-use admission::jobs::register::propose_dry_run;
 use admission::jobs::shutdown_delay::skip_delays;
 use admission::jobs::{
     self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, RequestContext,
-    docker_config, namespace_rules, request_id,
+    namespace_rules, request_id,
 };
 use gateway_core::{Error, Step, too_large};
 use model::{EvalId, FieldErrors, Job, JobKey, Timestamp};
@@ -34,20 +32,16 @@ impl Jobs for Api {
         &self,
         request: Request<v1::ValidateJobRequest>,
     ) -> Result<Response<v1::ValidateJobResponse>, Status> {
-        let job = request.into_inner().job;
-        let checked = read_spec(job).and_then(|spec| {
-            let admitted = jobspec::canonicalise(&spec, self.gateway.core.now())?;
+        let now = self.gateway.core.now();
+        let checked = read_spec(request.into_inner().job).and_then(|spec| {
+            let admitted = jobspec::canonicalise(&spec, now)?;
             Ok((names_no_pool(&spec), admitted))
         });
         let result = match checked {
             Ok((names_no_pool, admitted)) => {
                 let snapshot = self.gateway.core.fresh().await?;
-                let job = namespace_rules::with_node_pool(&snapshot, &admitted.job, names_no_pool);
-                let checked = namespace_rules::admit(&snapshot, &job)
-                    .and_then(|_| docker_config::check(&job))
-                    .and_then(|()| self.check_size(&snapshot, &job));
-                drop(job);
-                checked.map(|()| admitted)
+                self.check(&snapshot, &admitted.job, names_no_pool, now)
+                    .map(|()| admitted)
             }
             Err(errors) => Err(errors),
         };
@@ -194,23 +188,25 @@ impl Jobs for Api {
 }
 
 impl Api {
-    /// Checks that the registration of `job` fits into a transaction.
-    fn check_size(&self, snapshot: &Snapshot, job: &Job) -> Result<(), FieldErrors> {
+    /// Checks a job file, and that its registration fits into a transaction.
+    fn check(
+        &self,
+        snapshot: &Snapshot,
+        job: &Job,
+        names_no_pool: bool,
+        now: Timestamp,
+    ) -> Result<(), FieldErrors> {
         let core = &self.gateway.core;
         let context = RequestContext {
             eval_id: core.next_eval_id(),
-            now: core.now(),
+            now,
             trace_parent: current_trace_parent(),
         };
-        // Other refusals concern the stored job of this name, not the job file.
-        let Ok(mut proposal) = propose_dry_run(snapshot, job, &context) else {
+        let writes = jobs::validate(snapshot, job, names_no_pool, &context)?;
+        let Err(failure) = core.writer.txn().with(&writes) else {
             return Ok(());
         };
-        proposal.writes.push(scheduler_config::guard(snapshot));
-        let Err(failure) = core.writer.txn().with(&proposal.writes) else {
-            return Ok(());
-        };
-        too_large::field_errors(&proposal.writes, &failure).map_or(Ok(()), Err)
+        too_large::field_errors(&writes, &failure).map_or(Ok(()), Err)
     }
 
     async fn register_job(

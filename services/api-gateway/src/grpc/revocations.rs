@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use admission::nodes::{introduction, revocation};
+use admission::cluster::change::Change;
+use admission::nodes::revocation::{self, Revocation};
 use gateway_core::{Error, Step};
 use identity::Caller;
 use listing::prefix;
@@ -28,20 +29,22 @@ impl Api {
         let now = core.now();
         let decide = |snapshot: &Snapshot| {
             let id = find_known(snapshot, &node_id)?;
-            let node = snapshot.node(id);
-            let answer = v1::RevokeNodeResponse {
-                index: 0,
+            let Revocation {
+                node_name,
+                usable_token,
+                change,
+            } = revocation::revoke(snapshot, id, &reason, now);
+            let answer = move |index| v1::RevokeNodeResponse {
+                index,
                 node_id: id.to_string(),
-                node_name: node.map_or_else(String::new, |node| node.value.name.clone()),
-                usable_token_id: introduction::usable_token(snapshot, id, now)
-                    .map_or_else(String::new, |token_id| token_id.to_string()),
+                node_name,
+                usable_token_id: usable_token.map_or_else(String::new, |id| id.to_string()),
             };
-            let with_index = move |index| v1::RevokeNodeResponse { index, ..answer };
-            Ok(match snapshot.node_revocation(id) {
-                Some(known) => Step::IfFresh(with_index(known.modify_index)),
-                None => Step::Commit {
-                    writes: vec![revocation::revoke(snapshot, id, &reason, now)],
-                    answer: Box::new(with_index),
+            Ok(match change {
+                Change::Unchanged { modify_index } => Step::IfFresh(answer(modify_index)),
+                Change::Write(write) => Step::Commit {
+                    writes: vec![*write],
+                    answer: Box::new(answer),
                 },
             })
         };

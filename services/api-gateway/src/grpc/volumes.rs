@@ -4,7 +4,7 @@ use admission::cluster::volumes::{self, Change, VolumeContext};
 use gateway_core::{Error, Step};
 use listing::UuidPrefix;
 use listing::prefix::{self, NotFound};
-use model::{Indexed, NodeStatus, Volume, VolumeClaimId, VolumeId, VolumeKey};
+use model::{Indexed, Volume, VolumeClaimId, VolumeId, VolumeKey};
 use proto::v1;
 use proto::v1::volumes_server::Volumes;
 use service_kit::current_trace_parent;
@@ -184,7 +184,7 @@ impl Api {
                                 modify_index: revision,
                                 value: *volume,
                             };
-                            with_node(&stored, node.as_deref())
+                            api_view::volume(&stored, node.as_deref())
                         };
                         Step::Commit {
                             writes,
@@ -314,20 +314,5 @@ fn not_found(text: &str) -> Error {
 
 fn view(snapshot: &Snapshot, volume: &Indexed<Volume>) -> v1::Volume {
     let node = snapshot.node(volume.value.node_id);
-    with_node(volume, node.map(AsRef::as_ref))
-}
-
-/// Adds the fields that depend on the volume's node.
-fn with_node(volume: &Indexed<Volume>, node: Option<&Indexed<model::Node>>) -> v1::Volume {
-    let is_ready = node.is_some_and(|node| node.value.status == NodeStatus::Ready);
-    let state = if is_ready && !volume.value.deleting {
-        "ready"
-    } else {
-        "unavailable"
-    };
-    v1::Volume {
-        node_pool: node.map_or_else(String::new, |node| node.value.node_pool.clone()),
-        state: state.to_owned(),
-        ..volume.into()
-    }
+    api_view::volume(volume, node.map(AsRef::as_ref))
 }

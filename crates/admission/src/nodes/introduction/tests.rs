@@ -243,7 +243,7 @@ fn a_revoked_node_gets_no_certificate_by_a_token_of_its_own_either() {
     put(&mut stored, 2, own);
     let before = stored.snapshot();
     let revocation = revocation::revoke(&before, node_id, "", NOW);
-    stored.commit(&[revocation]);
+    stored.commit(&revocation.change.writes());
     let refused = Err(IntroductionRefusal::Revoked(Revoked(node_id)));
     let snapshot = stored.snapshot();
     assert_eq!(

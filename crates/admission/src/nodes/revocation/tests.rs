@@ -5,8 +5,8 @@ use super::*;
 const NOW: Timestamp = Timestamp(7_000);
 
 fn put(stored: &mut Stored, node_id: NodeId, reason: &str) {
-    let write = revoke(&stored.snapshot(), node_id, reason, NOW);
-    stored.commit(&[write]);
+    let revocation = revoke(&stored.snapshot(), node_id, reason, NOW);
+    stored.commit(&revocation.change.writes());
 }
 
 #[test]
@@ -27,6 +27,12 @@ fn a_node_is_revoked_until_it_is_reinstated() {
         reason: "stolen".to_owned(),
     };
     assert_eq!(*record, expected);
+
+    // The first reason stays.
+    let again = revoke(&snapshot, node.id, "sold", Timestamp(8_000));
+    let modify_index = snapshot.node_revocation(node.id).unwrap().modify_index;
+    assert_eq!(again.change, Change::Unchanged { modify_index });
+    assert_eq!(again.node_name, node.name);
 
     let write = reinstate(&snapshot, node.id).unwrap();
     stored.commit(&[write]);

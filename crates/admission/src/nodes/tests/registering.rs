@@ -2,15 +2,19 @@
 
 use std::cell::Cell;
 
+use model::refusal::{Kind, Refusal as _};
 use model::{
-    ClientStatus, DesiredStatus, EvalId, Indexed, Job, JobType, Node, NodeEligibility, NodeStatus,
-    Timestamp,
+    ClientStatus, DesiredStatus, EvalId, Indexed, IntroductionTokenId, Job, JobType, Node,
+    NodeEligibility, NodeIntroduction, NodeRevocation, NodeStatus, Timestamp,
 };
 use state::{Entity, Key, Write};
 use test_kit::{Stored, builders};
 
 use crate::nodes::node_evals::{EvalInputs, NodeWrites, node_evals};
-use crate::nodes::registration::{Record, Registration, check, decide, record};
+use crate::nodes::registration::{
+    Record, Registration, RegistrationRefusal, check, decide, record,
+};
+use crate::nodes::revocation::Revoked;
 use crate::nodes::session::{SessionRefusal, same_secret};
 
 const NOW: Timestamp = Timestamp(7_000);
@@ -378,6 +382,37 @@ fn keys(writes: &[Write]) -> Vec<&Key> {
 }
 
 #[test]
+fn a_revoked_node_and_one_outside_of_its_tokens_pool_do_not_register() {
+    let mut stored = Stored::default();
+    let node = sent();
+    let introduced = NodeIntroduction {
+        token_id: IntroductionTokenId::from_random(1),
+        public_key_sha256: "hash".to_owned(),
+        node_name: String::new(),
+        node_pool: "gpu".to_owned(),
+        introduced_at: NOW,
+        certified_until: NOW,
+    };
+    let key = Key::NodeIntroduction(node.id);
+    stored.put(key, Entity::NodeIntroduction(Box::new(introduced)));
+    let decided = |stored: &Stored| decide(&stored.snapshot(), &node, &inputs(&numbered()));
+    let refused = decided(&stored).unwrap_err();
+    let fields = refused.field_errors().expect("errors of fields");
+    assert!(fields.0[0].field.contains("node_pool"), "{refused}");
+
+    let revoked = NodeRevocation {
+        revoked_at: NOW,
+        node_name: String::new(),
+        reason: String::new(),
+    };
+    let key = Key::NodeRevocation(node.id);
+    stored.put(key, Entity::NodeRevocation(Box::new(revoked)));
+    let refused = decided(&stored).unwrap_err();
+    assert_eq!(refused, RegistrationRefusal::Revoked(Revoked(node.id)));
+    assert_eq!(refused.kind(), Kind::Denied);
+}
+
+#[test]
 fn a_registration_joins_its_pool_and_evaluates_what_its_change_concerns() {
     let mut stored = Stored::default();
     let job = builders::service("web", 1);
@@ -389,7 +424,9 @@ fn a_registration_joins_its_pool_and_evaluates_what_its_change_concerns() {
     let first = registered(&stored, &node);
     assert_eq!(first.status, NodeStatus::Initializing);
     assert_eq!(first.kept_index, None);
-    assert_eq!(keys(&first.changes.writes), [&record, &pool]);
+    let unrevoked = Key::NodeRevocation(node.id);
+    let compared = [&record, &pool, &unrevoked];
+    assert_eq!(keys(&first.changes.writes), compared);
 
     // Registered, and its pool is deleted meanwhile.
     let Some(Entity::Node(known)) = first.changes.writes[0].entity() else {
@@ -402,7 +439,7 @@ fn a_registration_joins_its_pool_and_evaluates_what_its_change_concerns() {
     let again = registered(&stored, &node);
     assert_eq!(again.status, NodeStatus::Ready);
     assert_eq!(again.kept_index, Some(modify_index));
-    assert_eq!(keys(&again.changes.writes), [&pool]);
+    assert_eq!(keys(&again.changes.writes), [&pool, &unrevoked]);
 
     // In a built-in pool nothing is left to write.
     node.node_pool = "default".into();
@@ -422,7 +459,7 @@ fn a_registration_joins_its_pool_and_evaluates_what_its_change_concerns() {
     );
     assert_eq!(
         keys(&changed.changes.writes),
-        [&record, &Key::Eval(eval_id)]
+        [&record, &Key::Eval(eval_id), &unrevoked]
     );
     assert_eq!(changed.changes.eval_ids, [eval_id]);
     assert!(changed.changes.further.is_empty(), "{changed:?}");

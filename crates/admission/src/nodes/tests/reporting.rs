@@ -11,7 +11,7 @@ use model::{
 use state::{Entity, Key, Snapshot, Write};
 use test_kit::{Stored, builders};
 
-use crate::nodes::reports::{self, Outcome, ReportRefusal, Reports, add, decide};
+use crate::nodes::reports::{self, Outcome, ReportRefusal, Reports, add, decide, newer, numbers};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
@@ -142,6 +142,32 @@ fn numbered(report: u64, description: &str) -> AllocClient {
         report,
         ..AllocClient::default()
     }
+}
+
+#[test]
+fn a_dropped_report_is_answered_with_the_number_of_the_later_one() {
+    // (stored, submitted in the batch, the caller's own) → the later one.
+    for (stored, batch, own, expected) in [
+        (5, 4, 4, Some(5)),
+        (5, 5, 5, None),
+        (5, 6, 6, None),
+        // Another submission of the same batch is newer.
+        (5, 7, 6, Some(7)),
+        // A node of an earlier version sends no numbers.
+        (5, 0, 0, None),
+    ] {
+        let mut fixture = fixture();
+        let id = fixture.allocs[0].id;
+        fixture.stored.put_client(id, numbered(stored, "stored"));
+        let reports = |number| Reports::from([(id, numbered(number, "sent"))]);
+        let numbers = numbers(&fixture.stored.snapshot(), &reports(batch));
+        let found = newer(&numbers, &reports(own));
+        let expected: Vec<_> = expected.map(|number| (id, number)).into_iter().collect();
+        assert_eq!(found, expected, "{stored} {batch} {own}");
+    }
+    let unknown = AllocId::from_random(99);
+    let reports = Reports::from([(unknown, numbered(3, "sent"))]);
+    assert_eq!(numbers(&fixture().stored.snapshot(), &reports)[&unknown], 3);
 }
 
 #[test]

@@ -84,8 +84,8 @@ fn a_revoked_node_has_no_session_whether_registered_or_not() {
     let (one, unknown) = (builders::node(1), builders::node(3));
     stored.put_node(&one);
     for id in [one.id, unknown.id] {
-        let write = revoke(&stored.snapshot(), id, "", Timestamp(1));
-        stored.commit(&[write]);
+        let revocation = revoke(&stored.snapshot(), id, "", Timestamp(1));
+        stored.commit(&revocation.change.writes());
         let opened = open(
             &stored.snapshot(),
             &node_caller(id),

@@ -1,15 +1,14 @@
-//! Heartbeats that were not passed on to the cluster-controller yet, and the state of the relay.
+//! A gateway's buffer of heartbeats that were not passed on to the cluster-controller yet, and the state
+//! of the relay.
 //!
 //! A set, not a queue: it holds each node at most once, however long the controller is away, and
 //! drops heartbeats older than the TTL. Messages without heartbeats keep the relay confirmed while no
 //! node sends any, and tell the controller that the gateway is alive.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::NodeId;
-use tokio::time::Instant;
 
 /// The largest number of unacknowledged messages: several seconds' worth. Beyond it the leader is
 /// stuck, and heartbeats wait here.
@@ -54,6 +53,7 @@ impl HeartbeatBuffer {
         }
     }
 
+    /// Records a heartbeat.
     pub fn record(&mut self, node_id: NodeId, now: Instant) {
         self.pending.insert(node_id, now);
     }
@@ -113,24 +113,9 @@ impl HeartbeatBuffer {
         now.saturating_duration_since(self.confirmed_at)
     }
 
+    /// Returns the number of nodes whose heartbeat waits.
     pub fn pending_count(&self) -> usize {
         self.pending.len()
-    }
-}
-
-/// The buffer that handlers and the liveness loop share. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Heartbeats(Arc<Mutex<HeartbeatBuffer>>);
-
-impl Heartbeats {
-    pub fn new(max_age: Duration) -> Self {
-        let buffer = HeartbeatBuffer::new(max_age, Instant::now());
-        Self(Arc::new(Mutex::new(buffer)))
-    }
-
-    pub fn lock(&self) -> MutexGuard<'_, HeartbeatBuffer> {
-        // A panic leaves nothing half done: each use is one step of a collection.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -52,7 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "suggest",
         ],
     ),
-    ("lifecycle", &["model"]),
+    ("lifecycle", &["model", "duration"]),
     ("node-session", &["model"]),
     ("linearizability", &[]),
     ("identity", &[]),

@@ -161,9 +161,35 @@ impl Connection {
         job_id: &str,
         blocking: Blocking,
     ) -> Result<(Vec<v1::Deployment>, u64), Error> {
+        let options = self.blocking_options(namespace, blocking);
+        self.list_job_deployments(options, job_id, false, blocking)
+            .await
+    }
+
+    /// Returns the deployments of a job; with `all`, those of purged jobs with the same id, too.
+    pub(crate) async fn deployments_of_job(
+        &self,
+        namespace: &str,
+        job_id: &str,
+        all: bool,
+    ) -> Result<Vec<v1::Deployment>, Error> {
+        let blocking = Blocking::default();
+        let options = self.blocking_options(namespace, blocking);
+        let listed = self.list_job_deployments(options, job_id, all, blocking);
+        listed.await.map(|(deployments, _)| deployments)
+    }
+
+    async fn list_job_deployments(
+        &self,
+        options: v1::QueryOptions,
+        job_id: &str,
+        all: bool,
+        blocking: Blocking,
+    ) -> Result<(Vec<v1::Deployment>, u64), Error> {
         let message = v1::ListJobDeploymentsRequest {
-            options: Some(self.blocking_options(namespace, blocking)),
+            options: Some(options),
             job_id: job_id.to_owned(),
+            all,
         };
         let doing = format!("querying deployments of job {job_id:?}");
         let answer: v1::ListDeploymentsResponse = self

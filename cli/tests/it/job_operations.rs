@@ -202,6 +202,24 @@ async fn allocations_deployments_and_scaling_events_of_a_job_are_listed() {
 }
 
 #[tokio::test]
+async fn deployments_of_an_earlier_job_are_listed_on_request() {
+    let mut earlier = fixtures::deployment();
+    earlier.id = format!("1a2b3c4d{}", &earlier.id[8..]);
+    earlier.job_create_index = 1;
+    let gateway = Gateway::start(FakeState {
+        deployments: vec![earlier, fixtures::deployment()],
+        ..FakeState::running()
+    })
+    .await;
+    let said = kafila("job deployments web").at(&gateway.address).await;
+    assert!(!said.ended(0).stdout.contains("1a2b3c4d"));
+    let said = kafila("job deployments -all web")
+        .at(&gateway.address)
+        .await;
+    said.ended(0).printed(&["5e6f7a8b", "1a2b3c4d"]);
+}
+
+#[tokio::test]
 async fn the_allocations_of_a_job_are_paged() {
     let mut state = FakeState::running();
     let mut second = fixtures::alloc();

@@ -30,6 +30,7 @@ mod job_tags;
 pub mod launch;
 pub mod leader;
 pub mod memory_max;
+mod name;
 pub mod namespace;
 mod new_tasks;
 pub mod node;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::field_error::FieldErrors;
+use crate::name::NameRule;
 use crate::node_pool::NodePool;
 
 /// Longest name. Source: Nomad's public limits, as are the others here.
@@ -44,6 +45,14 @@ pub struct Capabilities {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled_task_drivers: Vec<String>,
 }
+
+const NAME: NameRule = NameRule {
+    noun: "namespace",
+    example: "dev",
+    marks: "-",
+    marks_in_words: "hyphens",
+    max_chars: MAX_NAME_CHARS,
+};
 
 impl Capabilities {
     pub fn is_empty(&self) -> bool {
@@ -134,17 +143,7 @@ impl Namespace {
 
     /// Returns the problem of an invalid name; `None`: the name is valid.
     pub fn name_problem(name: &str) -> Option<String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if name.is_empty() {
-            return Some("missing: want a name, as in \"dev\"".to_owned());
-        }
-        if name.chars().count() > MAX_NAME_CHARS || !name.chars().all(fits) {
-            return Some(format!(
-                "{name:?} is not a namespace's name: want 1 to {MAX_NAME_CHARS} letters of a to z, \
-                 digits and hyphens"
-            ));
-        }
-        None
+        NAME.problem(name)
     }
 
     /// Validates the fields that users set. Paths begin at the namespace.

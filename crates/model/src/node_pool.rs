@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::field_error::FieldErrors;
+use crate::name::NameRule;
 use crate::scheduler_config::PoolConfiguration;
 
 /// Longest name. Source: Nomad's public limits, as are the others here.
@@ -34,6 +35,14 @@ pub struct NodePool {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
 }
+
+const NAME: NameRule = NameRule {
+    noun: "node pool",
+    example: "gpu",
+    marks: "-_",
+    marks_in_words: "hyphens and underscores",
+    max_chars: MAX_NAME_CHARS,
+};
 
 impl NodePool {
     /// The pool of every node; jobs may name it, nodes may not.
@@ -68,17 +77,7 @@ impl NodePool {
 
     /// Returns the problem of an invalid name; `None`: the name is valid.
     pub fn name_problem(name: &str) -> Option<String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() {
-            return Some("missing: want a name, as in \"gpu\"".to_owned());
-        }
-        if name.chars().count() > MAX_NAME_CHARS || !name.chars().all(fits) {
-            return Some(format!(
-                "{name:?} is not a node pool's name: want 1 to {MAX_NAME_CHARS} letters of a to z, \
-                 digits, hyphens and underscores"
-            ));
-        }
-        None
+        NAME.problem(name)
     }
 
     /// Validates the fields that users set. Paths begin at the pool.

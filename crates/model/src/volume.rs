@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field_error::FieldErrors;
 use crate::ids::{JobKey, NodeId, VolumeClaimId, VolumeId};
+use crate::name::NameRule;
 use crate::time::Timestamp;
 
 /// Longest name. Source: Nomad's public limits for names.
@@ -67,6 +68,14 @@ pub enum AccessMode {
     SingleNodeSingleWriter,
     SingleNodeMultiWriter,
 }
+
+const NAME: NameRule = NameRule {
+    noun: "volume",
+    example: "data",
+    marks: "-_.[]",
+    marks_in_words: "hyphens, underscores, full stops and brackets",
+    max_chars: MAX_NAME_CHARS,
+};
 
 impl AccessMode {
     pub const ALL: [Self; 4] = [
@@ -145,17 +154,7 @@ impl Volume {
     ///
     /// Brackets are for jobs with `per_alloc`, which ask for `data[0]`, `data[1]` and so on.
     pub fn name_problem(name: &str) -> Option<String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.[]".contains(c);
-        if name.is_empty() {
-            return Some("missing: want a name, as in \"data\"".to_owned());
-        }
-        if name.chars().count() > MAX_NAME_CHARS || !name.chars().all(fits) {
-            return Some(format!(
-                "{name:?} is not a volume's name: want 1 to {MAX_NAME_CHARS} letters of a to z, \
-                 digits, hyphens, underscores, full stops and brackets"
-            ));
-        }
-        None
+        NAME.problem(name)
     }
 
     /// Validates the fields that users set. Paths begin at the volume.
@@ -173,8 +172,7 @@ impl Volume {
             errors.push(
                 "namespace",
                 format!(
-                    "{namespace:?} is not one namespace: want letters of a to z, digits, hyphens \
-                     and underscores"
+                    "{namespace:?} is not one namespace: want letters, digits, hyphens and underscores"
                 ),
             );
         }

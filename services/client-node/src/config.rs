@@ -88,7 +88,7 @@ pub struct Config {
     /// Kill every task when the agent ends, as a power cut would; for development. By default tasks
     /// go on without the agent.
     pub stop_tasks_on_exit: bool,
-    /// Time that open RPCs may take once the agent is told to end.
+    /// Time that open RPCs may take after the signal that ends the agent.
     #[serde(with = "duration")]
     pub shutdown_grace_period: Duration,
 }

@@ -174,9 +174,12 @@ impl Jobs for Fake {
         self.seen("ListJobDeployments", &request, options.as_ref())
             .await?;
         block(options.as_ref(), 100).await;
-        let job_id = request.into_inner().job_id;
+        let request = request.into_inner();
         let mut deployments = self.state().deployments.clone();
-        deployments.retain(|deployment| deployment.job_id == job_id);
+        deployments.retain(|deployment| {
+            let is_current = deployment.job_create_index == 10;
+            deployment.job_id == request.job_id && (request.all || is_current)
+        });
         Ok(Response::new(ListDeploymentsResponse {
             meta: Some(meta(100)),
             deployments,

@@ -1,4 +1,4 @@
-//! A process that is told to stop.
+//! A process that gets a signal to stop.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};

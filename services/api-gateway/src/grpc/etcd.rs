@@ -32,7 +32,7 @@ impl Api {
         let refusal = self.gateway.space.check().err();
         Ok(v1::GetEtcdStatusResponse {
             members: members.collect(),
-            // The members are told even if they have no quorum, which a revision needs.
+            // The members are listed even if they have no quorum, which a revision needs.
             revision: revision.unwrap_or(0),
             refusal: refusal.map_or_else(String::new, |refusal| refusal.to_string()),
         })

@@ -358,13 +358,23 @@ async fn a_deployment_shows_counts_of_its_allocations() {
         job_id: "web".to_owned(),
         ..Default::default()
     };
-    let list = suite
-        .jobs(0)
-        .list_deployments(ask(list))
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(list.deployments.len(), 1);
+    let listed = async |list: &v1::ListJobDeploymentsRequest| {
+        let answer = suite.jobs(0).list_deployments(ask(list.clone())).await;
+        answer.unwrap().into_inner().deployments.len()
+    };
+    assert_eq!(listed(&list).await, 1);
+    // Another job takes the name of the purged one.
+    let purge = v1::DeregisterJobRequest {
+        job_id: "web".to_owned(),
+        purge: true,
+        ..Default::default()
+    };
+    suite.jobs(0).deregister(ask(purge)).await.unwrap();
+    assert_eq!(listed(&list).await, 1, "those of the former job");
+    suite.register(&job).await;
+    assert_eq!(listed(&list).await, 0);
+    let all = v1::ListJobDeploymentsRequest { all: true, ..list };
+    assert_eq!(listed(&all).await, 1);
 }
 
 #[tokio::test]

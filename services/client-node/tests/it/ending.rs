@@ -24,7 +24,7 @@ async fn with_stop_tasks_on_exit_tasks_end_and_start_with_the_agent() {
     assert_eq!(
         cluster.status(id),
         Some(ClientStatus::Running),
-        "nothing is told of it"
+        "no report of it"
     );
 
     let node = Running::start(config).await;

@@ -1,0 +1,37 @@
+//! Names of objects that users choose: namespaces, node pools, volumes.
+
+/// The rule for the names of one kind of object.
+pub(crate) struct NameRule {
+    /// As in `namespace`.
+    pub(crate) noun: &'static str,
+    /// A name for the message about a missing one.
+    pub(crate) example: &'static str,
+    /// The marks beside letters of a to z or A to Z and digits.
+    pub(crate) marks: &'static str,
+    /// The marks in words, as in `hyphens and underscores`.
+    pub(crate) marks_in_words: &'static str,
+    pub(crate) max_chars: usize,
+}
+
+impl NameRule {
+    /// Returns whether every character may be in a name.
+    pub(crate) fn has_valid_chars(&self, name: &str) -> bool {
+        let fits = |c: char| c.is_ascii_alphanumeric() || self.marks.contains(c);
+        name.chars().all(fits)
+    }
+
+    /// Returns the problem of an invalid name; `None`: the name is valid.
+    pub(crate) fn problem(&self, name: &str) -> Option<String> {
+        if name.is_empty() {
+            return Some(format!("missing: want a name, as in {:?}", self.example));
+        }
+        let is_valid = name.chars().count() <= self.max_chars && self.has_valid_chars(name);
+        (!is_valid).then(|| {
+            let (noun, max_chars, marks) = (self.noun, self.max_chars, self.marks_in_words);
+            format!(
+                "{name:?} is not a {noun}'s name: want 1 to {max_chars} letters (a to z, A to Z), \
+                 digits, {marks}"
+            )
+        })
+    }
+}

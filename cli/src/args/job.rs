@@ -22,6 +22,8 @@ pub enum Command {
     Stop(Stop),
     /// Restart the allocations of a job, in batches
     Restart(restart::Restart),
+    /// Write an example job file
+    Init(Init),
     /// Print a job as JSON with all defaults
     Inspect(Inspect),
     /// Validate a job file without running it
@@ -51,6 +53,26 @@ pub enum Command {
     /// List a job's deployments
     Deployments(operations::Deployments),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = INIT_EXAMPLES)]
+pub struct Init {
+    /// File to write [default: example.nomad.hcl]
+    pub path: Option<PathBuf>,
+    /// Leave out the comments
+    #[arg(long)]
+    pub short: bool,
+    /// Print nothing on success
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  kafila job init
+  kafila job init -short web.hcl && kafila job run web.hcl
+
+Exit codes: 0 written; 1 the file already exists or cannot be written.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]

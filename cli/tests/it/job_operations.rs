@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use crate::command::kafila;
+use crate::command::{UNREACHABLE, kafila};
 use crate::fixtures;
 use crate::gateway::Gateway;
 use crate::state::FakeState;
@@ -199,6 +199,32 @@ async fn allocations_deployments_and_scaling_events_of_a_job_are_listed() {
         let said = kafila(line).at(&gateway.address).await;
         said.ended(0).printed(&[expected]);
     }
+}
+
+#[tokio::test]
+async fn an_example_job_is_written_once_and_can_be_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(FakeState::running()).await;
+    for (line, file) in [
+        ("job init", "example.nomad.hcl"),
+        ("job init -short short.hcl", "short.hcl"),
+    ] {
+        let said = kafila(line)
+            .current_dir(folder.path())
+            .at(UNREACHABLE)
+            .await;
+        said.ended(0).printed(&[file]);
+        let said = kafila(line)
+            .current_dir(folder.path())
+            .at(UNREACHABLE)
+            .await;
+        said.ended(1).complained(&[file, "already exists"]);
+        let run = format!("job run -detach {file}");
+        let said = kafila(&run).current_dir(folder.path()).at(&gateway.address);
+        said.await.ended(0);
+    }
+    let long = std::fs::read_to_string(folder.path().join("example.nomad.hcl")).unwrap();
+    assert!(long.contains("kafila job run example.nomad.hcl"), "{long}");
 }
 
 #[tokio::test]

@@ -252,7 +252,7 @@ fn every_index_that_is_wrong_is_found() {
     let snapshot = state::State::from_list(9, changes).snapshot();
     assert_eq!(check_indexes(&snapshot), []);
 
-    let right = Indexes::told_by(&snapshot);
+    let right = Indexes::recorded_in(&snapshot);
     type Breakage = (&'static str, fn(&mut Indexes));
     let breakages: [Breakage; 9] = [
         ("allocations by node", |indexes| {

@@ -10,6 +10,10 @@ fn node(number: u128) -> NodeId {
     NodeId::from_random(number)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "any time does, and all others follow from it"
+)]
 fn buffer() -> (HeartbeatBuffer, Instant) {
     let now = Instant::now();
     (HeartbeatBuffer::new(TTL, now), now)

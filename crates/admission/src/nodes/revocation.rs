@@ -5,10 +5,9 @@
 //! session is checked at each call, and its stream at each update.
 
 use model::refusal::{Kind, Refusal};
-use model::{FieldErrors, IntroductionTokenId, NodeId, NodeRevocation, Timestamp};
+use model::{FieldErrors, NodeId, NodeRevocation, Timestamp};
 use state::{Entity, Key, Snapshot, Write};
 
-use super::introduction;
 use crate::cluster::change::Change;
 
 /// The length limit of a reason, in bytes: a line for the list.
@@ -81,8 +80,6 @@ pub fn check_reason(reason: &str) -> Result<(), FieldErrors> {
 pub struct Revocation {
     /// Empty: the node is not registered.
     pub node_name: String,
-    /// A token with which the node could come back.
-    pub usable_token: Option<IntroductionTokenId>,
     pub change: Change,
 }
 
@@ -91,7 +88,6 @@ pub fn revoke(snapshot: &Snapshot, node_id: NodeId, reason: &str, now: Timestamp
     let node = snapshot.node(node_id);
     Revocation {
         node_name: node.map_or_else(String::new, |node| node.value.name.clone()),
-        usable_token: introduction::usable_token(snapshot, node_id, now),
         change: match snapshot.node_revocation(node_id) {
             Some(known) => Change::Unchanged {
                 modify_index: known.modify_index,

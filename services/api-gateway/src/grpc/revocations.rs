@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use admission::cluster::change::Change;
+use admission::nodes::introduction;
 use admission::nodes::revocation::{self, Revocation};
 use gateway_core::{Error, Step};
 use identity::Caller;
@@ -29,11 +30,8 @@ impl Api {
         let now = core.now();
         let decide = |snapshot: &Snapshot| {
             let id = find_known(snapshot, &node_id)?;
-            let Revocation {
-                node_name,
-                usable_token,
-                change,
-            } = revocation::revoke(snapshot, id, &reason, now);
+            let Revocation { node_name, change } = revocation::revoke(snapshot, id, &reason, now);
+            let usable_token = introduction::usable_token(snapshot, id, now);
             let answer = move |index| v1::RevokeNodeResponse {
                 index,
                 node_id: id.to_string(),

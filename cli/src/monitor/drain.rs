@@ -10,7 +10,9 @@ use service_kit::{Backoff, Clock};
 use tokio::time::Instant;
 
 use super::line::Output;
+use super::reminder::Reminder;
 use super::screen::Screen;
+use super::wait_reason;
 use crate::connection::{Blocking, Connection};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -35,6 +37,7 @@ pub(crate) struct DrainWatch {
     has_begun: bool,
     /// Allocation ID → last seen state.
     allocs: BTreeMap<String, Seen>,
+    reminder: Reminder,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +79,9 @@ impl DrainWatch {
         }
         self.has_begun = true;
         let exit = ending(style, node, &allocs, &mut outputs);
+        let has_news = !outputs.is_empty();
+        let reason = exit.is_none().then(|| wait_reason::of_drain(style, node, &allocs));
+        outputs.extend(self.reminder.step(style.times.now_ns, has_news, reason));
         (outputs, exit)
     }
 
@@ -156,14 +162,14 @@ fn ending(
 }
 
 /// Tells whether the drain leaves the allocation on the node.
-fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool {
+pub(super) fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool {
     let ignores = drain
         .and_then(|drain| drain.spec)
         .is_some_and(|spec| spec.ignore_system_jobs);
     ignores && alloc.job_type == "system"
 }
 
-fn has_ended(alloc: &v1::Allocation) -> bool {
+pub(super) fn has_ended(alloc: &v1::Allocation) -> bool {
     matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 

@@ -101,7 +101,7 @@ pub struct Config {
 pub struct IntroductionConfig {
     /// Token from `kafila node introduction create`; empty: none.
     pub token: Secret,
-    /// File with the token, in place of `token`.
+    /// File with the token, in place of `token`; also the output of `kafila node introduction create`.
     pub token_file: Option<PathBuf>,
 }
 
@@ -136,7 +136,7 @@ impl IntroductionConfig {
     /// Returns the token; `None`: there is none.
     ///
     /// # Errors
-    /// Both settings, or a file that cannot be read or is empty.
+    /// Both settings, or a file that cannot be read or has no token.
     pub(crate) fn read(&self) -> Result<Option<String>, Error> {
         let wrong = |problem: String| {
             Err(Error::Setting {
@@ -144,7 +144,7 @@ impl IntroductionConfig {
                 problem,
             })
         };
-        let inline = self.token.0.trim();
+        let inline = token_in(&self.token.0);
         match &self.token_file {
             None if inline.is_empty() => Ok(None),
             None => Ok(Some(inline.to_owned())),
@@ -152,14 +152,24 @@ impl IntroductionConfig {
                 wrong("is set beside `introduction.token`: want one of them".to_owned())
             }
             Some(path) => match std::fs::read_to_string(path) {
-                Ok(text) if text.trim().is_empty() => {
+                Ok(text) if token_in(&text).is_empty() => {
                     wrong(format!("{} is empty: want a token", path.display()))
                 }
-                Ok(text) => Ok(Some(text.trim().to_owned())),
+                Ok(text) => Ok(Some(token_in(&text).to_owned())),
                 Err(error) => wrong(format!("cannot read {}: {error}", path.display())),
             },
         }
     }
+}
+
+/// Returns the token in a text: after `Token =`, as `kafila node introduction create` prints it, else the
+/// whole text.
+fn token_in(text: &str) -> &str {
+    let printed = text.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "Token").then(|| value.trim())
+    });
+    printed.unwrap_or_else(|| text.trim())
 }
 
 /// Task drivers of the node.

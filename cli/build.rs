@@ -1,7 +1,8 @@
 //! Finds the commit that the binary is built from, for `kafila version`.
 //!
-//! `KAFILA_COMMIT` names it where the sources have no `.git`, as in an image's build; else git does.
-//! Without both the version has no commit.
+//! `KAFILA_COMMIT` names it where the sources have no `.git`, as in an image's build; else git does, in
+//! optimized builds: each commit would build the command and its tests anew while it is developed.
+//! Otherwise the version has no commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +14,11 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={VARIABLE}");
     let given = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+    let is_optimized = std::env::var("PROFILE").is_ok_and(|profile| profile != "debug");
     let commit = given.or_else(|| {
+        if !is_optimized {
+            return None;
+        }
         watch_head();
         git(&["rev-parse", "HEAD"])
     });

@@ -90,17 +90,10 @@ const COMMANDS: &[Command] = &[
         "fs",
         "use 'kafila alloc logs ID' for the output of tasks; other files are on the node",
     ),
-    command(
-        "init",
-        "copy one of the files in examples/, such as web.hcl",
-    ),
+    command("init", "use kafila job init"),
     command(
         "job action",
         "run it as a batch job with kafila job run FILE",
-    ),
-    command(
-        "job init",
-        "copy one of the files in examples/, such as web.hcl",
     ),
     command("job start", "use kafila job run FILE"),
     command("license", "Kafila needs no license"),

@@ -80,7 +80,9 @@ impl DrainWatch {
         self.has_begun = true;
         let exit = ending(style, node, &allocs, &mut outputs);
         let has_news = !outputs.is_empty();
-        let reason = exit.is_none().then(|| wait_reason::of_drain(style, node, &allocs));
+        let reason = exit
+            .is_none()
+            .then(|| wait_reason::of_drain(style, node, &allocs));
         outputs.extend(self.reminder.step(style.times.now_ns, has_news, reason));
         (outputs, exit)
     }

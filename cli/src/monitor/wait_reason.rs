@@ -10,15 +10,15 @@ use crate::render::Style;
 /// Returns the reason of an evaluation that has not ended.
 pub(super) fn of_evaluation(style: &Style, evaluation: &v1::Evaluation) -> String {
     let id = style.id(&evaluation.id);
-    let left = evaluation
-        .wait_until_ns
-        .saturating_sub(style.times.now_ns)
-        / 1_000_000_000;
+    let left = evaluation.wait_until_ns.saturating_sub(style.times.now_ns) / 1_000_000_000;
     match evaluation.status.as_str() {
         "blocked" => format!(
             "evaluation \"{id}\" waits for capacity. 'kafila eval explain {id}' shows what the nodes lack"
         ),
-        _ if left > 0 => format!("evaluation \"{id}\" is delayed and starts in {}", span(left)),
+        _ if left > 0 => format!(
+            "evaluation \"{id}\" is delayed and starts in {}",
+            span(left)
+        ),
         _ => format!(
             "no scheduler has taken evaluation \"{id}\". 'kafila operator leaders' shows whether \
              leaders are missing"
@@ -35,9 +35,7 @@ pub(super) fn of_deployment(
 ) -> String {
     let id = style.id(&deployment.id);
     if deployment.status == "paused" {
-        return format!(
-            "the deployment is paused. 'kafila deployment resume {id}' resumes it"
-        );
+        return format!("the deployment is paused. 'kafila deployment resume {id}' resumes it");
     }
     let mut groups: Vec<_> = deployment.task_groups.iter().collect();
     groups.sort_by_key(|(name, _)| *name);
@@ -46,11 +44,17 @@ pub(super) fn of_deployment(
         .find(|(_, group)| group.healthy_allocs < group.placed_allocs);
     if let Some((name, group)) = starting {
         let is_starting = |alloc: &&v1::Allocation| {
-            let is_healthy = alloc.deployment_health.as_ref().is_some_and(|it| it.healthy);
+            let is_healthy = alloc
+                .deployment_health
+                .as_ref()
+                .is_some_and(|it| it.healthy);
             alloc.task_group == **name && !is_healthy && alloc.desired_status == "run"
         };
         let command = match allocs.iter().find(is_starting) {
-            Some(alloc) => format!("'kafila alloc status {}' shows its tasks", style.id(&alloc.id)),
+            Some(alloc) => format!(
+                "'kafila alloc status {}' shows its tasks",
+                style.id(&alloc.id)
+            ),
             None => format!("'kafila deployment status {id}' shows its allocations"),
         };
         return format!(

@@ -242,7 +242,7 @@ async fn deployments_of_an_earlier_job_are_listed_on_request() {
     let said = kafila("job deployments -all web")
         .at(&gateway.address)
         .await;
-    said.ended(0).printed(&["5e6f7a8b", "1a2b3c4d"]);
+    said.ended(0).printed(&["1a2b3c4d", "5e6f7a8b"]);
 }
 
 #[tokio::test]

@@ -39,10 +39,10 @@ impl Context {
     /// Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// The address is invalid.
+    /// No client can be made.
     pub(crate) fn build(global: &Global, line: &Normalised) -> Result<Self, Error> {
         let variable = |name: &str| std::env::var(name).ok();
-        let address = Address::choose(global.address.as_deref(), variable)?;
+        let address = Address::choose(global.address.as_deref(), variable);
         let tls = TlsSettings::choose(global, variable);
         let namespace = choose_namespace(global.namespace.as_deref(), variable);
         Ok(Self {

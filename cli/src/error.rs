@@ -64,6 +64,10 @@ pub enum Error {
         error: Box<kafila_client::Error>,
     },
 
+    /// The settings of the connection cannot be used, so no gateway was called.
+    #[error("{0}")]
+    Settings(String),
+
     /// Any other message.
     #[error("{0}")]
     Text(String),
@@ -155,6 +159,12 @@ impl Error {
             ConfigError::ServerName(name) => {
                 Self::text(format!("-tls-server-name: {name:?} is not a DNS name."))
             }
+            ConfigError::Tls(_) => Self::text(format!(
+                "Error connecting to the gateway at {}: {error}.\n\
+                 These files are set with -ca-cert, -client-cert and -client-key, or with KAFILA_CACERT, \
+                 KAFILA_CLIENT_CERT and KAFILA_CLIENT_KEY.",
+                address.url
+            )),
             other => Self::text(other.to_string()),
         }
     }
@@ -173,6 +183,7 @@ impl Error {
             Self::Unreachable { .. }
             | Self::Tls { .. }
             | Self::Foreign { .. }
+            | Self::Settings(_)
             | Self::Timeout { .. } => true,
             Self::Rpc { error, .. } => error.code() == Code::Unavailable,
             _ => false,
@@ -245,8 +256,10 @@ fn foreign_text(doing: &str, address: &Address, problem: &str) -> String {
     format!(
         "Error {doing}: the server at {} is no Kafila gateway: it {problem}.\n\
          That address is {}. Set the gateway's gRPC address with -address=http://HOST:4646 or \
-         KAFILA_ADDR.",
-        address.url, address.source
+         KAFILA_ADDR.{}",
+        address.url,
+        address.source,
+        advice::on_plaintext(&address.url)
     )
 }
 

@@ -12,6 +12,8 @@ use self::versions::{History, Promote, Revert, Tag};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write an example job file
+    Init(Init),
     /// Run a job file and watch its deployment
     Run(Run),
     /// Dry run: show what running a job file would change
@@ -51,6 +53,24 @@ pub enum Command {
     /// List a job's deployments
     Deployments(operations::Deployments),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = INIT_EXAMPLES)]
+pub struct Init {
+    /// File to write [default: example.nomad.hcl]
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    pub path: Option<PathBuf>,
+    /// Write a file without comments and with few settings
+    #[arg(long)]
+    pub short: bool,
+}
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  kafila job init
+  kafila job init -short web.hcl
+
+Exit codes: 0 written; 1 the file already exists or cannot be written.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]

@@ -3,6 +3,7 @@
 pub(crate) mod dispatch;
 pub(crate) mod eval;
 pub(crate) mod history;
+pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod lists;
 pub(crate) mod plan;

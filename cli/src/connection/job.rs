@@ -154,6 +154,24 @@ impl Connection {
         Ok(answer.evaluations)
     }
 
+    /// Returns the deployments of a job and, with `all`, of earlier ones with the same ID.
+    pub(crate) async fn deployments_of_id(
+        &self,
+        namespace: &str,
+        job_id: &str,
+        all: bool,
+    ) -> Result<Vec<v1::Deployment>, Error> {
+        let message = v1::ListJobDeploymentsRequest {
+            options: Some(self.options(namespace)),
+            job_id: job_id.to_owned(),
+            all,
+        };
+        let doing = format!("querying deployments of job {job_id:?}");
+        let call = self.api().jobs().list_deployments(message);
+        let answer: v1::ListDeploymentsResponse = self.call(&doing, call).await?;
+        Ok(answer.deployments)
+    }
+
     /// Returns the deployments of a job, and the index of the read.
     pub(crate) async fn job_deployments(
         &self,
@@ -164,6 +182,7 @@ impl Connection {
         let message = v1::ListJobDeploymentsRequest {
             options: Some(self.blocking_options(namespace, blocking)),
             job_id: job_id.to_owned(),
+            all: false,
         };
         let doing = format!("querying deployments of job {job_id:?}");
         let answer: v1::ListDeploymentsResponse = self

@@ -12,7 +12,7 @@ use model::Namespace;
 use proto::v1;
 use service_kit::IdSource;
 
-use crate::address::Address;
+use crate::address::{Address, InvalidAddress};
 use crate::error::Error;
 use crate::transport::TlsSettings;
 
@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     stale: bool,
     /// True once a slow answer was reported.
     has_noted_delay: Arc<AtomicBool>,
+    /// The reason why no call can be made: settings that cannot be used.
+    refusal: Option<Arc<str>>,
 }
 
 impl fmt::Debug for Connection {
@@ -63,30 +65,44 @@ pub(crate) struct Blocking {
 impl Connection {
     /// Must be called within a tokio runtime. `namespace` is set by the flag or the environment.
     ///
+    /// An address or a file of TLS that cannot be used is the error of the first call, so that commands
+    /// without one work all the same.
+    ///
     /// # Errors
-    /// `address` is not a URI, or a file of TLS cannot be used.
+    /// No client can be made.
     pub(crate) fn new(
-        address: Address,
+        address: Result<Address, InvalidAddress>,
         namespace: Option<String>,
         timeout: Duration,
         ids: IdSource,
         tls: &TlsSettings,
     ) -> Result<Self, Error> {
-        let gateways: Vec<String> = address.url.split(',').map(str::to_owned).collect();
-        let config = Config {
-            attempt_timeout: match gateways.len() {
-                1 => timeout,
-                // Time for another one.
-                _ => timeout.min(Config::default().attempt_timeout),
-            },
-            gateways,
-            tls: tls.0.clone(),
-            timeout,
-            retry: RETRIES,
-            metadata: Some(Arc::new(service_kit::channel::add_trace)),
-            ..Config::default()
+        let (address, refusal) = match address {
+            Ok(address) => (address, None),
+            Err(error) => {
+                let address = Address {
+                    url: error.text.clone(),
+                    source: error.origin,
+                };
+                (address, Some(error.into()))
+            }
         };
-        let client = Client::new(config).map_err(|error| Error::config(error, &address))?;
+        let made = match refusal {
+            None => {
+                let config = config(&address, timeout, tls);
+                Client::new(config).map_err(|error| Error::config(error, &address))
+            }
+            Some(refusal) => Err(refusal),
+        };
+        let (client, refusal) = match made {
+            Ok(client) => (client, None),
+            Err(error) => {
+                // Never called.
+                let client = Client::new(Config::default());
+                let client = client.map_err(|error| Error::config(error, &address))?;
+                (client, Some(error.to_string().into()))
+            }
+        };
         Ok(Self {
             client,
             address,
@@ -95,6 +111,7 @@ impl Connection {
             ids,
             stale: false,
             has_noted_delay: Arc::default(),
+            refusal,
         })
     }
 
@@ -162,6 +179,7 @@ impl Connection {
         doing: &str,
         call: impl IntoFuture<Output = Result<A, kafila_client::Error>>,
     ) -> Result<A, Error> {
+        self.check_usable()?;
         // Boxed, because every command contains this future.
         let answer = self.noting_delay(doing, Box::pin(call.into_future()));
         self.named(doing, answer.await)
@@ -173,7 +191,15 @@ impl Connection {
         doing: &str,
         call: impl IntoFuture<Output = Result<A, kafila_client::Error>>,
     ) -> Result<A, Error> {
+        self.check_usable()?;
         self.named(doing, call.await)
+    }
+
+    fn check_usable(&self) -> Result<(), Error> {
+        match &self.refusal {
+            Some(refusal) => Err(Error::Settings(refusal.to_string())),
+            None => Ok(()),
+        }
     }
 
     fn named<A>(&self, doing: &str, answer: Result<A, kafila_client::Error>) -> Result<A, Error> {
@@ -194,5 +220,22 @@ impl Connection {
             );
         }
         sent.await
+    }
+}
+
+fn config(address: &Address, timeout: Duration, tls: &TlsSettings) -> Config {
+    let gateways: Vec<String> = address.url.split(',').map(str::to_owned).collect();
+    Config {
+        attempt_timeout: match gateways.len() {
+            1 => timeout,
+            // Time for another one.
+            _ => timeout.min(Config::default().attempt_timeout),
+        },
+        gateways,
+        tls: tls.0.clone(),
+        timeout,
+        retry: RETRIES,
+        metadata: Some(Arc::new(service_kit::channel::add_trace)),
+        ..Config::default()
     }
 }

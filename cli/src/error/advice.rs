@@ -6,9 +6,23 @@ use kafila_client::Code;
 
 /// Returns lines to add to the error of a call, each after a line break; `doing` completes "Error …".
 pub(super) fn below(doing: &str, error: &kafila_client::Error) -> String {
-    match of(doing, error.code(), &error.message()) {
+    let message = error.message();
+    match of(doing, error.code(), &message) {
         Some(advice) => format!("\n{advice}"),
+        None if message.starts_with("the connection broke") => {
+            on_plaintext(error.address()).to_owned()
+        }
         None => String::new(),
+    }
+}
+
+/// Returns a line about TLS, after a line break, for a plaintext connection that the server broke: a
+/// server or a load balancer with TLS may say nothing else.
+pub(super) fn on_plaintext(url: &str) -> &'static str {
+    if url.starts_with("http://") {
+        "\nIf that server needs TLS, use https:// in the address."
+    } else {
+        ""
     }
 }
 

@@ -6,6 +6,7 @@ use proto::v1;
 
 use super::line::{Ending, Output, Progress};
 use super::question::{Ask, Event, Next, Reverted};
+use super::wait_reason;
 use crate::exit::Exit;
 use crate::render::{Style, alloc, deployment, task};
 
@@ -34,6 +35,8 @@ pub(super) struct DeploymentWatch {
     said_paused: bool,
     /// The deployment failed and the job is reverted to an earlier version.
     revert: Option<Revert>,
+    /// The deployment of the last answer, with its allocations.
+    last: Option<(Box<v1::Deployment>, Vec<v1::Allocation>)>,
 }
 
 #[derive(Debug)]
@@ -56,6 +59,7 @@ impl DeploymentWatch {
             said_waiting: false,
             said_paused: false,
             revert: None,
+            last: None,
         }
     }
 
@@ -73,6 +77,12 @@ impl DeploymentWatch {
         }
     }
 
+    /// Returns the reason of the wait; `None` before the first answer, and while a revert is awaited.
+    pub(super) fn wait_reason(&self, style: &Style) -> Option<String> {
+        let (deployment, allocs) = self.last.as_ref().filter(|_| self.revert.is_none())?;
+        Some(wait_reason::of_deployment(style, deployment, allocs))
+    }
+
     pub(super) fn step(&mut self, style: &Style, event: Event, out: &mut Vec<Output>) -> Next {
         match event {
             Event::Deployment {
@@ -86,7 +96,9 @@ impl DeploymentWatch {
                 self.progress(style, &deployment, &allocs, out);
                 self.waiting(style, &deployment, out);
                 self.paused(style, &deployment, out);
-                self.ended(&deployment)
+                let next = self.ended(&deployment);
+                self.last = Some((deployment, allocs));
+                next
             }
             Event::Deployments { deployments, index } => {
                 self.seen_index = index;

@@ -6,6 +6,7 @@ use proto::v1;
 
 use super::line::Output;
 use super::question::{Ask, Event, Goal, Next};
+use super::wait_reason;
 use crate::exit::Exit;
 use crate::output::time::span;
 use crate::render::{Style, eval};
@@ -31,6 +32,8 @@ pub(super) struct EvaluationWatch {
     said_pending: bool,
     /// The evaluation is pending for too long; the reason is being queried.
     asks_why: bool,
+    /// The evaluation of the last answer.
+    last: Option<Box<v1::Evaluation>>,
 }
 
 /// Time in pending before the monitor prints a hint. A worker usually takes an evaluation within
@@ -53,6 +56,7 @@ impl EvaluationWatch {
             pending_since_ns: None,
             said_pending: false,
             asks_why: false,
+            last: None,
         }
     }
 
@@ -68,6 +72,12 @@ impl EvaluationWatch {
 
     pub(super) fn title(&self, style: &Style) -> Output {
         Output::Step(format!("Monitoring evaluation \"{}\"", style.id(&self.id)))
+    }
+
+    /// Returns the reason of the wait; `None` before the first answer.
+    pub(super) fn wait_reason(&self, style: &Style) -> Option<String> {
+        let last = self.last.as_ref()?;
+        Some(wait_reason::of_evaluation(style, last))
     }
 
     pub(super) fn placement_failed(&self) -> bool {
@@ -97,7 +107,9 @@ impl EvaluationWatch {
                 }
                 self.status(&evaluation, out);
                 self.pending(style, &evaluation);
-                self.ended(style, goal, &evaluation, &allocs, out)
+                let next = self.ended(style, goal, &evaluation, &allocs, out);
+                self.last = Some(evaluation);
+                next
             }
             Event::IsPaused(is_paused) => {
                 self.asks_why = false;

@@ -6,6 +6,7 @@ use super::deployment::DeploymentWatch;
 use super::evaluation::{EvaluationWatch, is_batch};
 use super::line::Output;
 use super::question::{Ask, Event, Goal, Next, Reverted};
+use super::reminder::Reminder;
 use crate::connection::JobAtWork;
 use crate::exit::Exit;
 use crate::output::printable;
@@ -36,6 +37,7 @@ pub(crate) struct Monitor {
     reverted: Option<Reverted>,
     /// Consecutive requests without an answer.
     unanswered: u32,
+    reminder: Reminder,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl Monitor {
             placement_failed: false,
             reverted: None,
             unanswered: 0,
+            reminder: Reminder::default(),
         }
     }
 
@@ -126,6 +129,13 @@ impl Monitor {
             Stage::Ended(_) => Next::Stay,
         };
         self.advance(style, next, &mut out);
+        let reason = match &self.stage {
+            Stage::Evaluation(watch) => watch.wait_reason(style),
+            Stage::Deployment(watch) => watch.wait_reason(style),
+            Stage::Job { .. } | Stage::Ended(_) => None,
+        };
+        let has_news = !out.is_empty();
+        out.extend(self.reminder.step(style.times.now_ns, has_news, reason));
         out
     }
 

@@ -202,6 +202,26 @@ async fn allocations_deployments_and_scaling_events_of_a_job_are_listed() {
 }
 
 #[tokio::test]
+async fn the_deployments_of_earlier_jobs_are_listed_on_request() {
+    let mut state = FakeState::running();
+    let former = v1::Deployment {
+        id: format!("9f8e7d6c{}", &fixtures::DEPLOYMENT[8..]),
+        job_create_index: fixtures::deployment().job_create_index - 5,
+        create_index: 6,
+        ..fixtures::deployment()
+    };
+    state.deployments.push(former);
+    let gateway = Gateway::start(state).await;
+    let said = kafila("job deployments web").at(&gateway.address).await;
+    assert!(!said.ended(0).stdout.contains("9f8e7d6c"), "{said:?}");
+    let said = kafila("job deployments -all web")
+        .at(&gateway.address)
+        .await;
+    // The newest first.
+    said.ended(0).printed(&["5e6f7a8b", "9f8e7d6c"]);
+}
+
+#[tokio::test]
 async fn the_allocations_of_a_job_are_paged() {
     let mut state = FakeState::running();
     let mut second = fixtures::alloc();

@@ -97,6 +97,8 @@ impl Transport {
                     cert: cert.clone(),
                     key: key.clone(),
                 }),
+                // The CA of nodes has issued those of nodes that have joined with a token.
+                verify_own: role != Role::Node,
             },
             _ => {
                 let problem = "`tls` needs all of `ca_file`, `cert_file` and `key_file`, which \
@@ -116,7 +118,7 @@ impl Transport {
             None => Clients::Certified,
         };
         let credentials = Credentials::load_with("services", files, verify, clients, is_ours)
-            .map_err(|error| invalid(crate::run::chain(&error)))?;
+            .map_err(|error| invalid(with_settings(config, node_ca, &error)))?;
         // The check of the first load has set it.
         let identity = own.get().cloned();
         let identity = identity.ok_or_else(|| invalid("`tls.cert_file` was not checked".into()))?;
@@ -153,6 +155,14 @@ impl Transport {
     /// Returns whether connections use TLS.
     pub const fn is_secured(&self) -> bool {
         self.secured.is_some()
+    }
+
+    /// Returns the address as this transport dials it: with `https://` if it uses TLS.
+    pub fn dialed(&self, address: &str) -> String {
+        match self.is_secured() {
+            true => with_tls(address),
+            false => address.to_owned(),
+        }
     }
 
     /// Returns a server's configuration for handshakes; `None`: plaintext.
@@ -203,12 +213,7 @@ impl Transport {
         listen: &ListenConfig,
         bound: SocketAddr,
     ) -> Result<String, ConfigError> {
-        let address = listen.advertised(bound)?;
-        Ok(if self.is_secured() {
-            with_tls(&address)
-        } else {
-            address
-        })
+        Ok(self.dialed(&listen.advertised(bound)?))
     }
 
     /// Registers metrics, and reloads the certificates of this transport and `other` ones until `stop`.
@@ -253,6 +258,25 @@ fn with_tls(address: &str) -> String {
     match address.strip_prefix("http://") {
         Some(rest) => format!("https://{rest}"),
         None => address.to_owned(),
+    }
+}
+
+/// Returns an error of the files with the settings that name them.
+fn with_settings(config: &TlsConfig, node_ca: Option<&Path>, error: &tls::Error) -> String {
+    let settings = [
+        ("`tls.ca_file`", config.ca_file.as_deref()),
+        ("`tls.cert_file`", config.cert_file.as_deref()),
+        ("`tls.key_file`", config.key_file.as_deref()),
+        ("`node_ca_cert_file`", node_ca),
+    ];
+    let paths = error.paths();
+    let is_named = |path: Option<&Path>| path.is_some_and(|path| paths.contains(&path));
+    let names = settings.iter().filter(|(_, path)| is_named(*path));
+    let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+    let chain = crate::run::chain(error);
+    match names.is_empty() {
+        true => chain,
+        false => format!("{}: {chain}", names.join(", ")),
     }
 }
 

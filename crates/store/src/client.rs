@@ -30,6 +30,7 @@ use crate::retry::Retry;
 use crate::revision;
 use crate::socket::{Access, Connection, Timing};
 use crate::txn::{Limits, SizeClass};
+use crate::unsecured::Refusal;
 
 /// The largest message accepted from etcd. tonic's own 4 MiB fail on a page of 10,000 objects;
 /// 512 MiB hold such a page of jobs with 50 KiB each.
@@ -92,6 +93,7 @@ pub struct Client {
     /// 0: not known yet.
     cluster_id: Arc<AtomicU64>,
     pub(crate) endpoints: Arc<[String]>,
+    refusal: Refusal,
 }
 
 impl fmt::Debug for Client {
@@ -139,6 +141,7 @@ impl Client {
             credentials: options.tls.clone(),
             login: options.user.clone().map(|user| Arc::new(Login::new(user))),
             no_key: options.prefix.clone(),
+            refusal: Refusal::default(),
         };
         let client = match (net::is_simulated(), endpoints) {
             // The etcd client opens sockets by itself.
@@ -170,7 +173,10 @@ impl Client {
         for endpoint in endpoints {
             maintenance.push(maintenance_member(endpoint, &access).await?);
         }
-        Ok(Self::new(&client, maintenance, options, endpoints))
+        Ok(Self {
+            refusal: access.refusal,
+            ..Self::new(&client, maintenance, options, endpoints)
+        })
     }
 
     /// Creates a client of an embedded etcd behind `channel`, without a socket.
@@ -218,6 +224,7 @@ impl Client {
             cluster_id: Arc::default(),
             attempts: endpoints.len() * ATTEMPTS_PER_ENDPOINT,
             endpoints: endpoints.into(),
+            refusal: Refusal::default(),
         }
     }
 
@@ -389,7 +396,8 @@ impl Client {
             let wait = retry.next_wait();
             if classify(&error) != Class::NotSent || left == 0 || Instant::now() + wait >= deadline
             {
-                return Err(Error::from_etcd(doing, &self.endpoints, error));
+                let error = Error::from_etcd(doing, &self.endpoints, error);
+                return Err(error.with_refusal(self.refusal.get()));
             }
             tokio::time::sleep(wait).await;
         }

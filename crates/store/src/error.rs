@@ -6,6 +6,8 @@ use std::fmt;
 
 use tonic::{Code, ConnectError, Status};
 
+mod tls;
+
 /// The flags that etcd needs: its defaults are below the limits of our transactions.
 pub const ETCD_FLAGS: &str = "etcd --max-txn-ops 2048 --max-request-bytes 4194304";
 
@@ -80,6 +82,27 @@ impl Error {
         )
     }
 
+    /// Returns the message with its causes: `a: b: c`.
+    pub(crate) fn chain(&self) -> String {
+        match self.source() {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// Explains a broken connection by the server's refusal of plaintext.
+    pub(crate) fn with_refusal(mut self, refusal: Option<&'static str>) -> Self {
+        if let Self::Unavailable { source, .. }
+        | Self::Unknown {
+            source: Some(source),
+            ..
+        } = &mut self
+        {
+            source.refusal = refusal.filter(|_| source.is_of_connection());
+        }
+        self
+    }
+
     pub(crate) fn from_etcd(
         doing: &'static str,
         endpoints: &[String],
@@ -92,7 +115,7 @@ impl Error {
             return Self::NoSpace { doing };
         }
         let class = classify(&source);
-        let source = Cause(source);
+        let source = Cause::from(source);
         match class {
             Class::NotSent => Self::Unavailable {
                 doing,
@@ -108,19 +131,37 @@ impl Error {
     }
 }
 
-/// Readable cause of an etcd client error: the server's message, or the innermost cause such as
-/// "Connection refused". The layers between only name the client's types.
+/// Readable cause of an etcd client error: the server's message, the reason why TLS failed, or the
+/// innermost cause such as "Connection refused". The layers between only name the client's types.
 #[derive(Debug)]
-pub struct Cause(etcd_client::Error);
+pub struct Cause {
+    error: etcd_client::Error,
+    /// The server's refusal of a plaintext connection.
+    refusal: Option<&'static str>,
+}
+
+impl Cause {
+    /// Returns whether this side made the error: a connection broke or could not be opened.
+    fn is_of_connection(&self) -> bool {
+        matches!(&self.error, etcd_client::Error::GRpcStatus(status) if status.source().is_some())
+    }
+}
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(refusal) = self.refusal {
+            return f.write_str(refusal);
+        }
         // The client's own type does not expose its causes.
-        let mut innermost: &(dyn StdError + 'static) = match &self.0 {
+        let mut innermost: &(dyn StdError + 'static) = match &self.error {
             etcd_client::Error::GRpcStatus(status) => status,
             etcd_client::Error::TransportError(error) => error,
             other => other,
         };
+        // A status without a cause is etcd's own.
+        if let Some(problem) = innermost.source().and_then(::tls::Problem::of) {
+            return f.write_str(&tls::describe(&problem));
+        }
         while let Some(source) = innermost.source() {
             innermost = source;
         }
@@ -133,7 +174,10 @@ impl fmt::Display for Cause {
 
 impl From<etcd_client::Error> for Cause {
     fn from(error: etcd_client::Error) -> Self {
-        Self(error)
+        Self {
+            error,
+            refusal: None,
+        }
     }
 }
 

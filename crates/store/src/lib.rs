@@ -40,6 +40,7 @@ mod revision;
 mod socket;
 mod staged;
 pub mod txn;
+mod unsecured;
 mod watch;
 pub mod writer;
 

@@ -273,6 +273,7 @@ mod tests {
     use super::*;
     use crate::client::{Client, ClientOptions};
     use crate::replica::{Replica, ReplicaOptions};
+    use crate::unsecured::Refusal;
 
     /// Below a request's deadline of 5 s, and above the time of two failovers in a row.
     const SOON: Duration = Duration::from_millis(4_800);
@@ -302,6 +303,7 @@ mod tests {
             credentials: None,
             login: None,
             no_key: "/kafila/v1/".to_owned(),
+            refusal: Refusal::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use tonic::transport::Endpoint;
 use tower::service_fn;
 
 use crate::login::{LoggedIn, Login};
+use crate::unsecured::{Refusal, Unsecured};
 
 /// The open connection of a channel, or the last one.
 pub(crate) type Connection = Arc<Mutex<Option<StdTcpStream>>>;
@@ -33,6 +34,8 @@ pub(crate) struct Access {
     /// Certificates for `https://`.
     pub(crate) credentials: Option<Credentials>,
     pub(crate) login: Option<Arc<Login>>,
+    /// Shared by all connections.
+    pub(crate) refusal: Refusal,
     /// A key that never exists, and that our user may read.
     pub(crate) no_key: String,
 }
@@ -57,9 +60,14 @@ impl Access {
             .credentials
             .clone()
             .map(|credentials| Connector::new(credentials, Expect::Host));
+        let refusal = self.refusal.clone();
         let channel = endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
             let (opened, connector) = (Arc::clone(&opened), connector.clone());
-            async move { connect(&uri, connector, &opened).await.map(TokioIo::new) }
+            let refusal = refusal.clone();
+            async move {
+                let stream = connect(&uri, connector, &opened, refusal).await;
+                stream.map(TokioIo::new)
+            }
         }));
         Ok(LoggedIn {
             channel,
@@ -72,7 +80,8 @@ async fn connect(
     uri: &Uri,
     connector: Option<Connector>,
     opened: &Connection,
-) -> io::Result<Either<TcpStream, ClientStream>> {
+    refusal: Refusal,
+) -> io::Result<Either<Unsecured<TcpStream>, ClientStream>> {
     let is_secured = uri.scheme_str() == Some("https");
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let port = uri.port_u16().unwrap_or(if is_secured { 443 } else { 80 });
@@ -83,10 +92,10 @@ async fn connect(
     *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
     let socket = TcpStream::from_std(socket)?;
     match (is_secured, connector) {
-        (false, _) => Ok(Either::Left(socket)),
-        (true, Some(connector)) => connector.handshake(socket, host).await.map(Either::Right),
+        (false, _) => Ok(Either::Left(Unsecured::new(socket, refusal))),
+        (true, Some(connector)) => connector.open(socket, host).await.map(Either::Right),
         (true, None) => Err(io::Error::other(
-            "https:// needs certificates: set etcd.ca_file",
+            "https:// needs certificates: set `etcd.ca_file`",
         )),
     }
 }

@@ -22,6 +22,10 @@ use crate::credentials::Credentials;
 /// the client costs this much a connection.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// The error of a server that closes the connection during the handshake, as etcd without TLS does.
+const CLOSED: &str = "the server closed the connection during the TLS handshake: if it speaks no TLS, \
+                      use http://";
+
 /// Source: RFC 7301, the registered name of HTTP/1.1.
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
@@ -78,7 +82,29 @@ impl Connector {
             Arc::make_mut(&mut config).alpn_protocols = vec![ALPN_HTTP1.to_vec()];
         }
         let connector = TlsConnector::from(config);
-        connector.connect(name, stream).await
+        let connected = connector.connect(name, stream).await;
+        connected.map_err(|error| match error.kind() {
+            // The library's words are "tls handshake eof".
+            io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), CLOSED),
+            _ => error,
+        })
+    }
+
+    /// As [`Self::handshake`], and waits up to half a second for the server's first bytes: for HTTP/2
+    /// servers, which send theirs at once.
+    ///
+    /// With TLS 1.3 the server judges the client's certificate after the client's handshake. Its refusal
+    /// is the first it sends, else HTTP/2's settings; found later, it would be the end of a connection,
+    /// without the reason.
+    ///
+    /// # Errors
+    /// Those of [`Self::handshake`], and the server refuses the client's certificate.
+    pub async fn open(&self, stream: TcpStream, host: &str) -> io::Result<ClientStream> {
+        let mut stream = self.handshake(stream, host).await?;
+        if let Ok(first) = timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await {
+            first?;
+        }
+        Ok(stream)
     }
 
     async fn connect(self, uri: Uri) -> io::Result<TokioIo<ClientStream>> {
@@ -86,13 +112,7 @@ impl Connector {
         let port = uri.port_u16().unwrap_or(443);
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
-        let mut stream = self.handshake(stream, host).await?;
-        // With TLS 1.3 the server judges the client's certificate after the client's handshake. Its
-        // refusal is the first it sends, else HTTP/2's settings; found later, it would be the end of a
-        // connection, without the reason.
-        if let Ok(first) = timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await {
-            first?;
-        }
+        let stream = self.open(stream, host).await?;
         Ok(TokioIo::new(stream))
     }
 }

@@ -9,6 +9,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::error::Error;
+use crate::own;
 
 /// The files of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub struct Files {
     pub further_ca: Option<PathBuf>,
     /// The process's own certificate; `None`: a client without one.
     pub own: Option<KeyPair>,
+    /// Refuses an own certificate that `ca` does not verify: for processes whose peers have the same
+    /// `ca`, and would refuse it.
+    pub verify_own: bool,
 }
 
 /// A certificate with its key.
@@ -73,7 +77,7 @@ impl Files {
     }
 
     /// # Errors
-    /// A file is malformed, or the process's own certificate has expired.
+    /// A file is malformed, or the process's own certificate has expired or cannot be verified.
     pub(crate) fn parse(&self, contents: &Contents) -> Result<Material, Error> {
         let mut expiry = Expiry::default();
         let mut roots = match (&self.ca, &contents.ca) {
@@ -84,6 +88,8 @@ impl Files {
             }
             _ => system_roots()?,
         };
+        // A peer does not know the further authorities.
+        let peer_roots = self.verify_own.then(|| roots.clone());
         if let (Some(path), Some(bytes)) = (&self.further_ca, &contents.further_ca) {
             let further = store(path, certificates(path, bytes)?)?;
             roots.extend(further.roots);
@@ -97,6 +103,13 @@ impl Files {
                 expiry.validity = end
                     .zip(start(&pair.cert, &chain)?)
                     .map(|(end, start)| end - start);
+                if let (Some(roots), Some(ca)) = (peer_roots, &self.ca) {
+                    own::verify(&chain, roots).map_err(|problem| Error::Issuer {
+                        cert: pair.cert.clone(),
+                        ca: ca.clone(),
+                        problem,
+                    })?;
+                }
                 Some((chain, private_key(&pair.key, key)?))
             }
             _ => None,

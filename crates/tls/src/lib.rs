@@ -11,6 +11,7 @@ mod credentials;
 mod error;
 mod files;
 mod metrics;
+mod own;
 mod plaintext;
 mod problem;
 mod reload;

@@ -109,6 +109,7 @@ impl Client {
                 ..Default::default()
             }),
             job_id,
+            all: false,
         };
         let found = self.jobs().list_deployments(request).await?.deployments;
         let mut found = found.into_iter();

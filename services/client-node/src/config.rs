@@ -100,7 +100,7 @@ pub struct Config {
 pub struct IntroductionConfig {
     /// Token from `kafila node introduction create`; empty: none.
     pub token: Secret,
-    /// File with the token, in place of `token`.
+    /// File with the token, in place of `token`; also the output of `kafila node introduction create`.
     pub token_file: Option<PathBuf>,
 }
 
@@ -135,7 +135,7 @@ impl IntroductionConfig {
     /// Returns the token; `None`: there is none.
     ///
     /// # Errors
-    /// Both settings, or a file that cannot be read or is empty.
+    /// Both settings, or a file that cannot be read or has no token.
     pub(crate) fn read(&self) -> Result<Option<String>, Error> {
         let wrong = |problem: String| {
             Err(Error::Setting {
@@ -143,7 +143,7 @@ impl IntroductionConfig {
                 problem,
             })
         };
-        let inline = self.token.0.trim();
+        let inline = token_in(&self.token.0);
         match &self.token_file {
             None if inline.is_empty() => Ok(None),
             None => Ok(Some(inline.to_owned())),
@@ -151,14 +151,24 @@ impl IntroductionConfig {
                 wrong("is set beside `introduction.token`: want one of them".to_owned())
             }
             Some(path) => match std::fs::read_to_string(path) {
-                Ok(text) if text.trim().is_empty() => {
+                Ok(text) if token_in(&text).is_empty() => {
                     wrong(format!("{} is empty: want a token", path.display()))
                 }
-                Ok(text) => Ok(Some(text.trim().to_owned())),
+                Ok(text) => Ok(Some(token_in(&text).to_owned())),
                 Err(error) => wrong(format!("cannot read {}: {error}", path.display())),
             },
         }
     }
+}
+
+/// Returns the token in a text: after `Token =`, as `kafila node introduction create` prints it, else the
+/// whole text.
+fn token_in(text: &str) -> &str {
+    let printed = text.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "Token").then(|| value.trim())
+    });
+    printed.unwrap_or_else(|| text.trim())
 }
 
 /// Task drivers of the node.
@@ -480,6 +490,21 @@ mod tests {
         assert!(read("", true).unwrap_err().to_string().contains("empty"));
         std::fs::write(&path, "t2\n").unwrap();
         assert_eq!(read("", true).unwrap().as_deref(), Some("t2"));
+        // As `kafila node introduction create` prints it: one line of the output, or all.
+        for printed in [
+            "Token = t3==\n",
+            "ID        = 1a2b\nNode Name = n1\nToken     = t3==\n\nStart the node with this token",
+        ] {
+            std::fs::write(&path, printed).unwrap();
+            assert_eq!(
+                read("", true).unwrap().as_deref(),
+                Some("t3=="),
+                "{printed}"
+            );
+            assert_eq!(read(printed, false).unwrap().as_deref(), Some("t3=="));
+        }
+        std::fs::write(&path, "Token =\n").unwrap();
+        assert!(read("", true).unwrap_err().to_string().contains("empty"));
         assert!(read("t1", true).unwrap_err().to_string().contains("one of"));
         let secret = Config {
             introduction: config("t1-secret", false),

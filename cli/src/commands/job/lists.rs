@@ -2,7 +2,6 @@
 
 use crate::args::job::operations::{Allocs, Deployments};
 use crate::commands::{deployment, page};
-use crate::connection::Blocking;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -25,9 +24,8 @@ pub(crate) async fn deployments(context: &Context, args: &Deployments) -> Result
     let style = context.style_err(args.verbose);
     let connection = &context.connection;
     let stub = resolve::job(connection, &args.id, &style).await?;
-    let blocking = Blocking::default();
-    let (mut deployments, _) = connection
-        .job_deployments(&stub.namespace, &stub.id, blocking)
+    let mut deployments = connection
+        .deployments_of_id(&stub.namespace, &stub.id, args.all)
         .await?;
     if !args.all {
         deployments.retain(|deployment| deployment.job_create_index == stub.create_index);

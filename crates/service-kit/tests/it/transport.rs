@@ -51,12 +51,16 @@ impl Authority {
 
     /// Returns the settings of a process with a new certificate.
     fn settings(&self, role: Role, name: &str) -> TlsConfig {
+        self.issue(Self::params(role, name), name)
+    }
+
+    fn params(role: Role, name: &str) -> CertificateParams {
         let identity = Identity::new(role, "global", name).unwrap();
         let own_name = identity.own_dns_name().unwrap();
         let mut params = CertificateParams::new(vec![identity.dns_name(), own_name]).unwrap();
         let uri = Ia5String::try_from(identity.uri()).unwrap();
         params.subject_alt_names.push(SanType::URI(uri));
-        self.issue(params, name)
+        params
     }
 
     fn issue(&self, params: CertificateParams, name: &str) -> TlsConfig {
@@ -285,6 +289,58 @@ async fn settings_that_make_no_transport_are_refused() {
     elsewhere.region = "eu".to_owned();
     let error = open(&elsewhere, Role::Worker).unwrap_err();
     assert!(error.to_string().contains("region"), "{error}");
+}
+
+/// Such a process would start and even lead, and no peer could call it.
+#[tokio::test]
+async fn a_certificate_that_peers_would_refuse_is_refused_by_its_files_and_settings() {
+    let authority = Authority::new();
+    let good = authority.settings(Role::Broker, "b1");
+    open(&good, Role::Broker).unwrap();
+    let text = |config: &TlsConfig| open(config, Role::Broker).unwrap_err().to_string();
+    let name = |path: &Option<PathBuf>| path.as_ref().unwrap().display().to_string();
+
+    let stranger = Authority::new();
+    let foreign = TlsConfig {
+        ca_file: Some(stranger.path("ca.pem")),
+        ..good.clone()
+    };
+    let error = text(&foreign);
+    for part in [
+        "`tls.ca_file`, `tls.cert_file`: ",
+        &name(&foreign.ca_file),
+        &name(&foreign.cert_file),
+        "another authority has issued it",
+        "kafila tls cert create",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // The CA of nodes is unknown to the other services.
+    let listen = ListenConfig::default();
+    let node_ca = authority.path("ca.pem");
+    let refused = Transport::open_with(&foreign, &listen, Role::Broker, Some(&node_ca));
+    assert!(refused.unwrap_err().to_string().contains("`tls.ca_file`"));
+
+    let mismatched = TlsConfig {
+        key_file: authority.settings(Role::Broker, "b3").key_file,
+        ..good.clone()
+    };
+    let error = text(&mismatched);
+    for part in [
+        "`tls.cert_file`, `tls.key_file`: ",
+        &name(&mismatched.key_file),
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+
+    let mut params = Authority::params(Role::Broker, "b4");
+    params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let expired = authority.issue(params, "b4");
+    let error = text(&expired);
+    for part in ["`tls.cert_file`: ", &name(&expired.cert_file), "2020"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
 }
 
 /// Starts a gateway that accepts nodes without a certificate; its CA of nodes is another authority.

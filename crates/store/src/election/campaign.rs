@@ -70,7 +70,11 @@ impl Election {
                 Ok(Some(won)) => return Some(won),
                 Ok(None) => retry.reset(),
                 Err(error) => {
-                    warn!(service = self.options.service, %error, "cannot campaign");
+                    warn!(
+                        service = self.options.service,
+                        error = error.chain(),
+                        "cannot campaign"
+                    );
                     tokio::select! {
                         () = drain.cancelled() => return None,
                         () = retry.wait() => {}
@@ -234,7 +238,11 @@ impl Election {
                 true
             }
             Ok(Err(error)) => {
-                warn!(service = self.options.service, %error, "cannot resign");
+                warn!(
+                    service = self.options.service,
+                    error = error.chain(),
+                    "cannot resign"
+                );
                 false
             }
             Err(_) => {

@@ -76,7 +76,7 @@ impl Feed {
                     warn!(reason, index = self.index(), "listing the store again");
                 }
                 Err(error) => {
-                    warn!(%error, "cannot list the store");
+                    warn!(error = error.chain(), "cannot list the store");
                     self.measure_silence();
                     tokio::select! {
                         () = drain.cancelled() => return,
@@ -100,7 +100,11 @@ impl Feed {
                     if self.index() > before {
                         retry.reset();
                     }
-                    warn!(%error, index = self.index(), "the watch broke: resuming it");
+                    warn!(
+                        error = error.chain(),
+                        index = self.index(),
+                        "the watch broke: resuming it"
+                    );
                 }
             }
             tokio::select! {

@@ -101,6 +101,7 @@ impl Directory {
         Files {
             ca: Some(self.path("ca.pem")),
             further_ca: Some(self.path("further.pem")).filter(|path| path.exists()),
+            verify_own: false,
             own,
         }
     }

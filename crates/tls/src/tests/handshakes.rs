@@ -276,6 +276,37 @@ async fn a_server_without_tls_is_recognised() {
     assert_eq!(problem, Some(Problem::NotTls));
 }
 
+/// It may be one without TLS, such as etcd's.
+#[tokio::test]
+async fn a_server_that_closes_during_the_handshake_is_told_in_words() {
+    let client = credentials(&Authority::new(), BROKER);
+    let (client_end, mut server_end) = pair().await;
+    let serving = async {
+        // Reads the whole greeting: closing with unread input would reset the connection.
+        let _ = server_end.read(&mut [0; 16_384]).await;
+        drop(server_end);
+    };
+    let connector = Connector::new(client, named(GATEWAY));
+    let ((), connected) = tokio::join!(serving, connector.handshake(client_end, "127.0.0.1"));
+    let error = connected.unwrap_err().to_string();
+    assert!(error.contains("speaks no TLS, use http://"), "{error}");
+}
+
+#[tokio::test]
+async fn opening_waits_for_the_refusal_of_the_clients_certificate() {
+    let authority = Authority::new();
+    let server = credentials(&authority, GATEWAY);
+    let client = Directory::new(&authority.pem(), None).load();
+    let (client_end, server_end) = pair().await;
+    let connector = Connector::new(client, named(GATEWAY));
+    let (_, opened) = tokio::join!(
+        accept(&server, server_end),
+        connector.open(client_end, "127.0.0.1")
+    );
+    let problem = Problem::of(&opened.unwrap_err());
+    assert_eq!(problem, Some(Problem::CertificateRequired));
+}
+
 #[test]
 fn unusable_files_are_named() {
     let authority = Authority::new();

@@ -86,7 +86,10 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            let current = snapshot.job(&key).map(|job| job.create_index);
+            let current = snapshot
+                .job(&key)
+                .filter(|_| !request.all)
+                .map(|job| job.create_index);
             let deployments = snapshot.deployments_by_job(&key).filter(|one| {
                 current.is_none_or(|current| one.value.job_create_index == current)
                     && list.has_id(one.value.id.0)

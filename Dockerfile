@@ -68,12 +68,12 @@ RUN cargo build --locked --profile "$PROFILE" --package kafila --bin kafila
 # --- build: our own crates, compiled.
 FROM dependencies AS build
 ARG PROFILE=dist
-# For `kafila version`: the context has no .git.
-ARG REVISION=
+# The commit for `kafila version`: the context has no .git.
+ARG REVISION=unknown
 COPY . .
 # Newer than the empty programs, or Cargo takes those for up to date.
 RUN find cli crates sdk services -name '*.rs' -exec touch {} + \
-    && KAFILA_COMMIT="$REVISION" cargo build --locked --profile "$PROFILE" --package kafila --bin kafila \
+    && KAFILA_COMMIT="${REVISION#unknown}" cargo build --locked --profile "$PROFILE" --package kafila --bin kafila \
     && mkdir /out \
     && scripts/split-symbols "target/$PROFILE/kafila" /out
 

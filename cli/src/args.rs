@@ -199,6 +199,8 @@ pub enum Command {
     Volume(volume::Command),
 
     // Aliases of frequent commands.
+    /// Alias of: kafila job init
+    Init(job::Init),
     /// Alias of: kafila job run
     Run(job::Run),
     /// Alias of: kafila job plan

@@ -43,7 +43,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Job(job_args::Command::Plan(args)) | Command::Plan(args) => {
             job::plan::run(context, &args).await
         }
-        Command::Job(job_args::Command::Init(args)) => job::init::run(context, &args),
+        Command::Job(job_args::Command::Init(args)) | Command::Init(args) => {
+            job::init::run(context, &args)
+        }
         Command::Job(job_args::Command::Status(args)) => job::status::run(context, &args).await,
         Command::Job(job_args::Command::Stop(args)) | Command::Stop(args) => {
             job::stop::run(context, args).await

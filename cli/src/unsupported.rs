@@ -48,6 +48,8 @@ const NO_STORAGE: &str = "volumes are existing directories: create one on a node
                           volume register FILE'";
 const NO_AGENT: &str = "there are no servers in an agent: 'kafila operator processes' shows \
                         the services, 'kafila node status' the nodes";
+const NO_MESH: &str = "there is no service mesh";
+const NO_VARIABLES: &str = "templates of job files are files: copy one of those in examples/";
 const ETCD: &str = "the state is in etcd: use etcdctl";
 
 /// Sorted by name. A test checks that no supported command is listed.
@@ -90,7 +92,6 @@ const COMMANDS: &[Command] = &[
         "fs",
         "use 'kafila alloc logs ID' for the output of tasks; other files are on the node",
     ),
-    command("init", "use kafila job init"),
     command(
         "job action",
         "run it as a batch job with kafila job run FILE",
@@ -163,6 +164,9 @@ const FLAGS: &[Flag] = &[
         "wait",
         "changes are shown immediately",
     ),
+    flag(&["job init", "init"], "connect", NO_MESH),
+    flag(&["job init", "init"], "list-templates", NO_VARIABLES),
+    flag(&["job init", "init"], "template", NO_VARIABLES),
     flag(
         &["job inspect", "inspect"],
         "hcl",

@@ -12,6 +12,8 @@ use self::versions::{History, Promote, Revert, Tag};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write an example job file
+    Init(Init),
     /// Run a job file and watch its deployment
     Run(Run),
     /// Dry run: show what running a job file would change
@@ -22,8 +24,6 @@ pub enum Command {
     Stop(Stop),
     /// Restart the allocations of a job, in batches
     Restart(restart::Restart),
-    /// Write an example job file
-    Init(Init),
     /// Print a job as JSON with all defaults
     Inspect(Inspect),
     /// Validate a job file without running it
@@ -58,19 +58,17 @@ pub enum Command {
 #[command(after_help = INIT_EXAMPLES)]
 pub struct Init {
     /// File to write [default: example.nomad.hcl]
+    #[arg(value_hint = clap::ValueHint::FilePath)]
     pub path: Option<PathBuf>,
-    /// Leave out the comments
+    /// Write a file without comments and with few settings
     #[arg(long)]
     pub short: bool,
-    /// Print nothing on success
-    #[arg(long)]
-    pub quiet: bool,
 }
 
 const INIT_EXAMPLES: &str = "\
 Examples:
   kafila job init
-  kafila job init -short web.hcl && kafila job run web.hcl
+  kafila job init -short web.hcl
 
 Exit codes: 0 written; 1 the file already exists or cannot be written.";
 

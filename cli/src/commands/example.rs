@@ -32,7 +32,8 @@ pub(super) fn write(
     Ok(Exit::Success)
 }
 
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file that must not exist.
+pub(super) fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())
 }

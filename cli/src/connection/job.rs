@@ -154,6 +154,24 @@ impl Connection {
         Ok(answer.evaluations)
     }
 
+    /// Returns the deployments of a job and, with `all`, of earlier ones with the same ID.
+    pub(crate) async fn deployments_of_id(
+        &self,
+        namespace: &str,
+        job_id: &str,
+        all: bool,
+    ) -> Result<Vec<v1::Deployment>, Error> {
+        let message = v1::ListJobDeploymentsRequest {
+            options: Some(self.options(namespace)),
+            job_id: job_id.to_owned(),
+            all,
+        };
+        let doing = format!("querying deployments of job {job_id:?}");
+        let call = self.api().jobs().list_deployments(message);
+        let answer: v1::ListDeploymentsResponse = self.call(&doing, call).await?;
+        Ok(answer.deployments)
+    }
+
     /// Returns the deployments of a job, and the index of the read.
     pub(crate) async fn job_deployments(
         &self,
@@ -161,35 +179,10 @@ impl Connection {
         job_id: &str,
         blocking: Blocking,
     ) -> Result<(Vec<v1::Deployment>, u64), Error> {
-        let options = self.blocking_options(namespace, blocking);
-        self.list_job_deployments(options, job_id, false, blocking)
-            .await
-    }
-
-    /// Returns the deployments of a job; with `all`, those of purged jobs with the same id, too.
-    pub(crate) async fn deployments_of_job(
-        &self,
-        namespace: &str,
-        job_id: &str,
-        all: bool,
-    ) -> Result<Vec<v1::Deployment>, Error> {
-        let blocking = Blocking::default();
-        let options = self.blocking_options(namespace, blocking);
-        let listed = self.list_job_deployments(options, job_id, all, blocking);
-        listed.await.map(|(deployments, _)| deployments)
-    }
-
-    async fn list_job_deployments(
-        &self,
-        options: v1::QueryOptions,
-        job_id: &str,
-        all: bool,
-        blocking: Blocking,
-    ) -> Result<(Vec<v1::Deployment>, u64), Error> {
         let message = v1::ListJobDeploymentsRequest {
-            options: Some(options),
+            options: Some(self.blocking_options(namespace, blocking)),
             job_id: job_id.to_owned(),
-            all,
+            all: false,
         };
         let doing = format!("querying deployments of job {job_id:?}");
         let answer: v1::ListDeploymentsResponse = self

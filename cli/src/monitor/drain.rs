@@ -80,9 +80,7 @@ impl DrainWatch {
         self.has_begun = true;
         let exit = ending(style, node, &allocs, &mut outputs);
         let has_news = !outputs.is_empty();
-        let reason = exit
-            .is_none()
-            .then(|| wait_reason::of_drain(style, node, &allocs));
+        let reason = exit.is_none().then(|| wait_reason(style, node, &allocs));
         outputs.extend(self.reminder.step(style.times.now_ns, has_news, reason));
         (outputs, exit)
     }
@@ -161,6 +159,18 @@ fn ending(
         }
     };
     Some(exit)
+}
+
+/// Returns the reason of a drain that has not ended.
+fn wait_reason(style: &Style, node: &v1::Node, allocs: &[v1::Allocation]) -> String {
+    let id = style.id(&node.id);
+    let stays =
+        |alloc: &&v1::Allocation| !has_ended(alloc) && !is_ignored(alloc, node.drain.as_ref());
+    let left = allocs.iter().filter(stays).count();
+    format!(
+        "allocations still on the node: {left}. 'kafila node status {id}' shows them, 'kafila node drain \
+         -enable -force {id}' stops them at once"
+    )
 }
 
 /// Tells whether the drain leaves the allocation on the node.
@@ -351,6 +361,25 @@ mod tests {
             let service = alloc("run", "running", false);
             let lines = said(&mut DrainWatch::default(), &node, &service);
             assert!(lines[1].ends_with("waits for migration"), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_drain_without_news_says_how_many_allocations_are_left() {
+        let mut watch = DrainWatch::default();
+        let (node, waiting) = (draining(), vec![alloc("run", "running", false)]);
+        let mut at = |seconds: u64| {
+            let mut style = style(false);
+            style.times.now_ns += seconds * 1_000_000_000;
+            let (outputs, _) = watch.step(&style, &node, waiting.clone());
+            let lines = outputs.iter().filter_map(|it| it.line("T", Colour::Off));
+            lines.collect::<Vec<_>>().concat()
+        };
+        at(0);
+        assert_eq!(at(29), "");
+        let line = at(31);
+        for part in ["for 31s", "still on the node: 1.", "-force"] {
+            assert!(line.contains(part), "{part}: {line}");
         }
     }
 

@@ -828,3 +828,44 @@ fn healthy_canaries_that_wait_for_a_promotion_say_so_once() {
     assert_eq!(said(vec![canaries(1, true, "running")]), [""; 0]);
     assert_eq!(said(vec![canaries(1, false, "paused")]), [""; 0]);
 }
+
+/// Returns the seconds and texts of reminders while the answers stay the same.
+fn reminders(mut monitor: Monitor, event: &Event, seconds: &[u64]) -> Vec<(u64, String)> {
+    let mut said = Vec::new();
+    for seconds in seconds {
+        let mut style = style(false);
+        style.times.now_ns += seconds * SECOND;
+        let outputs = monitor.step(&style, event.clone());
+        let lines = outputs.iter().filter_map(|it| it.line("T", Colour::Off));
+        let reminders = lines.filter(|line| line.contains("Still waiting"));
+        said.extend(reminders.map(|line| (*seconds, line)));
+    }
+    said
+}
+
+#[test]
+fn a_deployment_without_news_is_explained_now_and_then() {
+    let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let event = rollout(running_deployment());
+    let said = reminders(monitor, &event, &[0, 10, 31, 60, 92, 100]);
+    let seconds: Vec<u64> = said.iter().map(|(second, _)| *second).collect();
+    assert_eq!(seconds, [31, 92], "{said:?}");
+    for part in ["for 31s", "group \"app\"", "kafila ", "Ctrl-C"] {
+        assert!(said[0].1.contains(part), "{part}: {said:?}");
+    }
+    // The end of a deployment is news, and nothing is waited for.
+    let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    assert!(reminders(monitor, &rollout(deployment()), &[0, 60, 120]).is_empty());
+}
+
+#[test]
+fn a_blocked_evaluation_is_explained_now_and_then() {
+    let blocked = v1::Evaluation {
+        status: "blocked".to_owned(),
+        ..pending()
+    };
+    let monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
+    let said = reminders(monitor, &evaluation(blocked, vec![]), &[0, 20, 40]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].1.contains("waits for capacity"), "{said:?}");
+}

@@ -2,7 +2,6 @@
 
 use proto::v1;
 
-use super::drain::{has_ended, is_ignored};
 use crate::output::printable;
 use crate::output::time::span;
 use crate::render::Style;
@@ -101,19 +100,6 @@ pub(super) fn of_deployment(
     }
 }
 
-/// Returns the reason of a drain that has not ended.
-pub(super) fn of_drain(style: &Style, node: &v1::Node, allocs: &[v1::Allocation]) -> String {
-    let id = style.id(&node.id);
-    let left = allocs
-        .iter()
-        .filter(|alloc| !has_ended(alloc) && !is_ignored(alloc, node.drain.as_ref()))
-        .count();
-    format!(
-        "allocations that have not left the node: {left}. 'kafila node status {id}' shows them, 'kafila \
-         node drain -enable -force {id}' stops them at once"
-    )
-}
-
 /// Returns the time that a group has left for progress, in words; empty: no deadline.
 fn deadline(style: &Style, group: &v1::DeploymentGroup) -> String {
     let left = group
@@ -123,5 +109,87 @@ fn deadline(style: &Style, group: &v1::DeploymentGroup) -> String {
     match left {
         0 => String::new(),
         _ => format!(", and {} left for progress", span(left)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{ALLOC, NOW, SECOND, alloc, eval, running_deployment};
+    use crate::render::tests::style;
+
+    fn reason(change: impl Fn(&mut v1::Deployment), allocs: &[v1::Allocation]) -> String {
+        let mut deployment = running_deployment();
+        change(&mut deployment);
+        of_deployment(&style(false), &deployment, allocs)
+    }
+
+    fn group(deployment: &mut v1::Deployment) -> &mut v1::DeploymentGroup {
+        deployment.task_groups.get_mut("app").unwrap()
+    }
+
+    #[test]
+    fn an_evaluation_waits_for_capacity_its_delay_or_a_scheduler() {
+        let of = |status: &str, delay: u64| {
+            let evaluation = v1::Evaluation {
+                status: status.to_owned(),
+                wait_until_ns: NOW + delay * SECOND,
+                ..eval()
+            };
+            of_evaluation(&style(false), &evaluation)
+        };
+        let blocked = of("blocked", 0);
+        for part in ["capacity", "'kafila eval explain 1a2b3c4d'"] {
+            assert!(blocked.contains(part), "{blocked}");
+        }
+        assert!(of("pending", 90).ends_with("starts in 1m30s"));
+        assert!(of("pending", 0).contains("kafila operator leaders"));
+    }
+
+    #[test]
+    fn a_deployment_waits_for_health_with_the_allocation_to_look_at() {
+        let starting = v1::Allocation {
+            deployment_health: None,
+            ..alloc()
+        };
+        let text = reason(|it| group(it).placed_allocs = 2, &[starting]);
+        let command = format!("'kafila alloc status {}'", &ALLOC[..8]);
+        for part in ["1 healthy of 2 placed", "9m left for progress", &command] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = reason(|it| group(it).placed_allocs = 2, &[]);
+        assert!(text.contains("kafila deployment status 5e6f7a8b"), "{text}");
+    }
+
+    #[test]
+    fn a_deployment_waits_for_a_promotion_capacity_or_the_user() {
+        let canaries = |it: &mut v1::Deployment| {
+            let group = group(it);
+            group.desired_canaries = 1;
+            (group.placed_allocs, group.healthy_allocs) = (1, 1);
+        };
+        let text = reason(canaries, &[]);
+        assert!(
+            text.contains("'kafila deployment promote 5e6f7a8b'"),
+            "{text}"
+        );
+        let unplaced = |it: &mut v1::Deployment| {
+            let group = group(it);
+            (group.desired_total, group.placed_allocs) = (3, 1);
+        };
+        let text = reason(unplaced, &[]);
+        for part in ["1 of 3 allocations placed", "'kafila job status web'"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = reason(|it| "paused".clone_into(&mut it.status), &[]);
+        assert!(
+            text.contains("'kafila deployment resume 5e6f7a8b'"),
+            "{text}"
+        );
+        let complete = |it: &mut v1::Deployment| {
+            let group = group(it);
+            group.healthy_allocs = group.placed_allocs;
+        };
+        assert!(reason(complete, &[]).contains("deployment-watcher"));
     }
 }

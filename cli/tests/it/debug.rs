@@ -86,3 +86,38 @@ async fn an_archive_is_written_while_no_gateway_answers() {
         "{manifest}"
     );
 }
+
+#[tokio::test]
+async fn captures_are_repeated_for_a_duration() {
+    let directory = TempDir::new().unwrap();
+    let output = directory.path().join("debug.tar.gz");
+    let gateway = Gateway::start(FakeState::running()).await;
+    let line = format!(
+        "operator debug -duration=900ms -interval=300ms -output {}",
+        output.display()
+    );
+    let began = std::time::Instant::now();
+    let said = kafila(&line).at(&gateway.address).await;
+    said.ended(0)
+        .complained(&["Captured 1 of 3", "Captured 3 of 3"]);
+    assert!(began.elapsed() >= std::time::Duration::from_millis(600));
+    let files = unpack(&output);
+    for number in 0..3 {
+        for name in ["leaders.json", "nodes.json", "allocations.json"] {
+            let name = format!("captures/000{number}/{name}");
+            assert!(files.contains_key(&name), "{name}: {:?}", files.keys());
+        }
+    }
+    assert!(!files.contains_key("leaders.json") && !files.contains_key("captures/0003/nodes.json"));
+    // Logs hold what happened meanwhile, and are read once.
+    assert!(files.contains_key("logs/plan-applier.recent.txt"));
+    let manifest: serde_json::Value = serde_json::from_str(&files["manifest.json"]).unwrap();
+    assert_eq!(manifest["Captures"].as_array().unwrap().len(), 3);
+
+    let again = kafila(&line).at(&gateway.address).await;
+    again.ended(1).complained(&["exists already", "-output"]);
+    let line = "operator debug -duration=10s -interval=1m -output no";
+    let said = kafila(line).at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["-interval is longer than -duration"]);
+}

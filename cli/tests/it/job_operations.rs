@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use crate::command::{UNREACHABLE, kafila};
+use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
 use crate::state::FakeState;
@@ -202,47 +202,23 @@ async fn allocations_deployments_and_scaling_events_of_a_job_are_listed() {
 }
 
 #[tokio::test]
-async fn an_example_job_is_written_once_and_can_be_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::start(FakeState::running()).await;
-    for (line, file) in [
-        ("job init", "example.nomad.hcl"),
-        ("job init -short short.hcl", "short.hcl"),
-    ] {
-        let said = kafila(line)
-            .current_dir(folder.path())
-            .at(UNREACHABLE)
-            .await;
-        said.ended(0).printed(&[file]);
-        let said = kafila(line)
-            .current_dir(folder.path())
-            .at(UNREACHABLE)
-            .await;
-        said.ended(1).complained(&[file, "already exists"]);
-        let run = format!("job run -detach {file}");
-        let said = kafila(&run).current_dir(folder.path()).at(&gateway.address);
-        said.await.ended(0);
-    }
-    let long = std::fs::read_to_string(folder.path().join("example.nomad.hcl")).unwrap();
-    assert!(long.contains("kafila job run example.nomad.hcl"), "{long}");
-}
-
-#[tokio::test]
-async fn deployments_of_an_earlier_job_are_listed_on_request() {
-    let mut earlier = fixtures::deployment();
-    earlier.id = format!("1a2b3c4d{}", &earlier.id[8..]);
-    earlier.job_create_index = 1;
-    let gateway = Gateway::start(FakeState {
-        deployments: vec![earlier, fixtures::deployment()],
-        ..FakeState::running()
-    })
-    .await;
+async fn the_deployments_of_earlier_jobs_are_listed_on_request() {
+    let mut state = FakeState::running();
+    let former = v1::Deployment {
+        id: format!("9f8e7d6c{}", &fixtures::DEPLOYMENT[8..]),
+        job_create_index: fixtures::deployment().job_create_index - 5,
+        create_index: 6,
+        ..fixtures::deployment()
+    };
+    state.deployments.push(former);
+    let gateway = Gateway::start(state).await;
     let said = kafila("job deployments web").at(&gateway.address).await;
-    assert!(!said.ended(0).stdout.contains("1a2b3c4d"));
+    assert!(!said.ended(0).stdout.contains("9f8e7d6c"), "{said:?}");
     let said = kafila("job deployments -all web")
         .at(&gateway.address)
         .await;
-    said.ended(0).printed(&["1a2b3c4d", "5e6f7a8b"]);
+    // The newest first.
+    said.ended(0).printed(&["5e6f7a8b", "9f8e7d6c"]);
 }
 
 #[tokio::test]

@@ -52,7 +52,19 @@ async fn purge_detach_and_priority_are_passed_on() {
     let state = gateway.state();
     assert!(state.deregister_requests[0].purge);
     assert_eq!(state.deregister_requests[0].eval_priority, 70);
+    assert!(!state.deregister_requests[0].no_shutdown_delay);
     assert_eq!(state.calls("GetEvaluation"), 0);
+}
+
+#[tokio::test]
+async fn the_shutdown_delay_is_skipped_on_request() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    for line in ["job stop", "stop"] {
+        let line = format!("{line} -detach -no-shutdown-delay web");
+        kafila(&line).at(&gateway.address).await.ended(0);
+        let request = gateway.state().deregister_requests.pop().unwrap();
+        assert!(request.no_shutdown_delay, "{line}");
+    }
 }
 
 #[tokio::test]

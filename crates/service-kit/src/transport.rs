@@ -157,6 +157,14 @@ impl Transport {
         self.secured.is_some()
     }
 
+    /// Returns the address as this transport dials it: with `https://` if it uses TLS.
+    pub fn dialed(&self, address: &str) -> String {
+        match self.is_secured() {
+            true => with_tls(address),
+            false => address.to_owned(),
+        }
+    }
+
     /// Returns a server's configuration for handshakes; `None`: plaintext.
     pub(crate) fn server(&self) -> Option<(&Credentials, &tls::Metrics)> {
         let secured = self.secured.as_ref()?;
@@ -205,12 +213,7 @@ impl Transport {
         listen: &ListenConfig,
         bound: SocketAddr,
     ) -> Result<String, ConfigError> {
-        let address = listen.advertised(bound)?;
-        Ok(if self.is_secured() {
-            with_tls(&address)
-        } else {
-            address
-        })
+        Ok(self.dialed(&listen.advertised(bound)?))
     }
 
     /// Registers metrics, and reloads the certificates of this transport and `other` ones until `stop`.

@@ -418,6 +418,21 @@ mod tests {
         assert!(read("", true).unwrap_err().to_string().contains("empty"));
         std::fs::write(&path, "t2\n").unwrap();
         assert_eq!(read("", true).unwrap().as_deref(), Some("t2"));
+        // As `kafila node introduction create` prints it: one line of the output, or all.
+        for printed in [
+            "Token = t3==\n",
+            "ID        = 1a2b\nNode Name = n1\nToken     = t3==\n\nStart the node with this token",
+        ] {
+            std::fs::write(&path, printed).unwrap();
+            assert_eq!(
+                read("", true).unwrap().as_deref(),
+                Some("t3=="),
+                "{printed}"
+            );
+            assert_eq!(read(printed, false).unwrap().as_deref(), Some("t3=="));
+        }
+        std::fs::write(&path, "Token =\n").unwrap();
+        assert!(read("", true).unwrap_err().to_string().contains("empty"));
         assert!(read("t1", true).unwrap_err().to_string().contains("one of"));
         let secret = Config {
             introduction: config("t1-secret", false),

@@ -89,6 +89,7 @@ async fn introduce(
     let mut rng = ids.rng();
     loop {
         for gateway in &config.gateways {
+            let gateway = &transport.dialed(gateway);
             let status = match ask(&transport, gateway, &message).await {
                 Ok(answer) => {
                     files.store(&answer.certificate)?;

@@ -1,8 +1,11 @@
 //! `kafila operator debug`
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args};
+
+use crate::args::values::duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -10,6 +13,13 @@ pub struct Debug {
     /// The archive, which must not exist [default: kafila-debug-TIME.tar.gz in the current directory]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Capture the state of the cluster and the metrics again and again for this time; Ctrl-C ends it
+    /// earlier [default: capture once]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Time between two captures
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub interval: Duration,
     /// Address of the metrics of a service or node, such as 10.0.0.7:7111; repeatable
     #[arg(long = "metrics", value_name = "HOST:PORT", action = ArgAction::Append)]
     pub metrics: Vec<String>,
@@ -25,10 +35,12 @@ const EXAMPLES: &str = "\
 Examples:
   kafila operator debug
   kafila operator debug -metrics 10.0.0.7:7111 -metrics 10.0.0.8:7111
+  kafila operator debug -duration 10m -interval 1m -metrics 10.0.0.7:7111
   kafila operator debug -log-file /var/log/kafila.log -config-file /etc/kafila/api-gateway.toml
 
 Collects versions, leaders, the scheduler configuration, counts, nodes, failed allocations and open
-evaluations for a bug report, and the last lines of the logs of the gateway and the leaders. Job
+evaluations for a bug report, and the last lines of the logs of the gateway and the leaders. With
+-duration these are in captures/0000, captures/0001 and so on, and the logs are read at the end. Job
 specifications, environments and output of tasks are left out. What cannot be collected is named in
 manifest.json. Logs are added as they are, with names of jobs and addresses: read them first.
 

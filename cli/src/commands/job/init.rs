@@ -1,6 +1,7 @@
-//! `kafila job init`
+//! `kafila job init`: writes an example job file. Calls no gateway.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::Path;
 
 use crate::args::job::Init;
 use crate::commands::example;
@@ -8,55 +9,25 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 
-const EXAMPLE: &str = include_str!("../../../../examples/web.hcl");
+/// Source: Nomad's default.
+const DEFAULT_PATH: &str = "example.nomad.hcl";
+
+const LONG: &str = include_str!("../../examples/job.hcl");
+const SHORT: &str = include_str!("../../examples/job-short.hcl");
 
 pub(crate) fn run(context: &Context, args: &Init) -> Result<Exit, Error> {
-    let default = || PathBuf::from("example.nomad.hcl");
-    let path = args.path.clone().unwrap_or_else(default);
-    let text = if args.short {
-        without_comments(EXAMPLE)
-    } else {
-        // The comments name the file that the user has.
-        EXAMPLE.replace("web.hcl", &path.display().to_string())
-    };
-    example::write(context, &path, ("job", &text), args.quiet)
-}
-
-/// Returns the lines that are no comments, with no empty line after a comment.
-fn without_comments(text: &str) -> String {
-    let mut short = String::new();
-    let mut follows_comment = true;
-    for line in text.lines() {
-        let is_comment = line.trim_start().starts_with('#');
-        if is_comment || (follows_comment && line.is_empty()) {
-            follows_comment = true;
-            continue;
-        }
-        follows_comment = false;
-        short.push_str(line);
-        short.push('\n');
-    }
-    short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_short_example_is_the_same_job() {
-        let short = without_comments(EXAMPLE);
-        assert!(short.starts_with("job \"web\" {\n"), "{short}");
-        assert!(
-            !short.contains("\n\n\n") && !short.contains("# "),
-            "{short}"
-        );
-        let job = |text: &str| {
-            let inputs = jobspec::Inputs::default();
-            jobspec::parse("example.nomad.hcl", text, &inputs)
-                .unwrap()
-                .job
-        };
-        assert_eq!(job(&short), job(EXAMPLE));
-    }
+    let path = args.path.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
+    let text = if args.short { SHORT } else { LONG };
+    let shown = path.display();
+    example::write_new(path, text).map_err(|error| {
+        Error::text(match error.kind() {
+            // The first sentence is Nomad's.
+            ErrorKind::AlreadyExists => format!(
+                "Job '{shown}' already exists. Name another file, as in 'kafila job init web.hcl', or \
+                 remove it."
+            ),
+            _ => format!("Failed to write '{shown}': {error}"),
+        })
+    })?;
+    context.finish(&format!("Example job file written to {shown}"))
 }

@@ -25,8 +25,11 @@ pub(crate) async fn deployments(context: &Context, args: &Deployments) -> Result
     let connection = &context.connection;
     let stub = resolve::job(connection, &args.id, &style).await?;
     let mut deployments = connection
-        .deployments_of_job(&stub.namespace, &stub.id, args.all)
+        .deployments_of_id(&stub.namespace, &stub.id, args.all)
         .await?;
+    if !args.all {
+        deployments.retain(|deployment| deployment.job_create_index == stub.create_index);
+    }
     deployments.sort_by_key(|deployment| std::cmp::Reverse(deployment.create_index));
     let latest = deployments.first().filter(|_| args.latest);
     if let Some(latest) = latest {

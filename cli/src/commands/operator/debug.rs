@@ -1,19 +1,22 @@
 //! `kafila operator debug`: an archive for bug reports.
 //!
 //! [`cluster`] describes the cluster from the gateway's answers, [`local`] reads files and metrics,
-//! [`redact`] removes secrets, [`archive`] writes the result. A part that fails is named in the manifest.
+//! [`redact`] removes secrets, [`schedule`] counts repeated captures, [`archive`] writes the result. A part that fails is named in the manifest.
 
 mod archive;
 mod cluster;
 mod local;
 mod part;
 mod redact;
+mod schedule;
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
+use tokio::signal::ctrl_c;
+use tokio::time::{Instant, sleep_until};
 
 use self::part::Part;
 use crate::args::operator::debug::Debug;
@@ -23,20 +26,33 @@ use crate::exit::Exit;
 use crate::output::json::pretty;
 
 pub(crate) async fn run(context: &Context, args: &Debug) -> Result<Exit, Error> {
-    let time = Timestamp::from_nanosecond(i128::from(context.clock.now()));
-    let time = time.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC);
+    let count = schedule::captures(args.duration, args.interval).map_err(Error::text)?;
+    let time = now(context);
     let folder = format!("kafila-debug-{}", time.strftime("%Y%m%dT%H%M%SZ"));
     let path = match &args.output {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{folder}.tar.gz")),
     };
-    let mut parts = cluster::parts(&context.connection).await;
-    for address in &args.metrics {
-        parts.push(local::metrics(address).await);
+    // Found now, and not after minutes of captures.
+    if path.exists() {
+        let problem = "it exists already: name another file with -output";
+        return Err(Error::text(format!(
+            "Error writing {}: {problem}",
+            path.display()
+        )));
     }
+    let mut captured = match count {
+        None => capture(context, args, "").await,
+        Some(count) => captures(context, args, count).await,
+    };
+    let mut parts = captured.parts;
+    parts.extend(cluster::logs(&context.connection, &captured.services).await);
     parts.extend(args.log_files.iter().map(|file| local::log(file)));
     parts.extend(args.config_files.iter().map(|file| local::config(file)));
-    let manifest = manifest(&parts, &time.to_string(), &context.connection.address().url);
+    let mut manifest = manifest(&parts, &time.to_string(), &context.connection.address().url);
+    if count.is_some() {
+        manifest["Captures"] = std::mem::take(&mut captured.times).into();
+    }
     parts.push(Part::new(
         "manifest.json",
         Ok(pretty(&manifest).into_bytes()),
@@ -52,6 +68,61 @@ pub(crate) async fn run(context: &Context, args: &Debug) -> Result<Exit, Error> 
         }
     }
     context.finish(&format!("Created debug archive: {}", path.display()))
+}
+
+/// The parts that change with time.
+#[derive(Default)]
+struct Captured {
+    parts: Vec<Part>,
+    /// The services with leaders, of the last capture.
+    services: Vec<String>,
+    times: Vec<String>,
+}
+
+/// Captures the state of the cluster and the metrics, with names below `folder`.
+async fn capture(context: &Context, args: &Debug, folder: &str) -> Captured {
+    let times = vec![now(context).to_string()];
+    let (mut parts, services) = cluster::state(&context.connection).await;
+    for address in &args.metrics {
+        parts.push(local::metrics(address).await);
+    }
+    for part in &mut parts {
+        part.name.insert_str(0, folder);
+    }
+    Captured {
+        parts,
+        services,
+        times,
+    }
+}
+
+/// Captures `count` times, or until the user presses Ctrl-C.
+async fn captures(context: &Context, args: &Debug, count: u32) -> Captured {
+    let started = Instant::now();
+    let mut all = Captured::default();
+    for number in 0..count {
+        let begins = started + args.interval * number;
+        tokio::select! {
+            () = sleep_until(begins) => {}
+            _ = ctrl_c() => {
+                context.printer.err("Interrupted: writing the captures so far");
+                break;
+            }
+        }
+        let one = capture(context, args, &format!("captures/{number:04}/")).await;
+        context
+            .printer
+            .err(&format!("Captured {} of {count}", number + 1));
+        all.parts.extend(one.parts);
+        all.times.extend(one.times);
+        all.services = one.services;
+    }
+    all
+}
+
+fn now(context: &Context) -> Zoned {
+    let time = Timestamp::from_nanosecond(i128::from(context.clock.now()));
+    time.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC)
 }
 
 fn manifest(parts: &[Part], time: &str, gateway: &str) -> Value {

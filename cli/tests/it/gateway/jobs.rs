@@ -174,12 +174,16 @@ impl Jobs for Fake {
         self.seen("ListJobDeployments", &request, options.as_ref())
             .await?;
         block(options.as_ref(), 100).await;
-        let request = request.into_inner();
-        let mut deployments = self.state().deployments.clone();
+        let ListJobDeploymentsRequest { job_id, all, .. } = request.into_inner();
+        let state = self.state();
+        let mut deployments = state.deployments.clone();
+        let current = state.stubs.iter().find(|stub| stub.id == job_id);
+        let current = current.map(|stub| stub.create_index);
         deployments.retain(|deployment| {
-            let is_current = deployment.job_create_index == 10;
-            deployment.job_id == request.job_id && (request.all || is_current)
+            let is_former = current.is_some_and(|index| deployment.job_create_index != index);
+            deployment.job_id == job_id && (all || !is_former)
         });
+        drop(state);
         Ok(Response::new(ListDeploymentsResponse {
             meta: Some(meta(100)),
             deployments,

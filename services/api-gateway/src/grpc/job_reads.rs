@@ -86,7 +86,6 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            // After a purge all deployments belong to the former job, and are listed.
             let current = snapshot
                 .job(&key)
                 .filter(|_| !request.all)

@@ -354,27 +354,23 @@ async fn a_deployment_shows_counts_of_its_allocations() {
         healthy_at,
         "a changed count moves the index"
     );
-    let list = v1::ListJobDeploymentsRequest {
-        job_id: "web".to_owned(),
-        ..Default::default()
+    // Of a job of the same id that was purged.
+    let former = model::Deployment {
+        id: DeploymentId::from_random(8),
+        job_create_index: registered.index - 1,
+        ..deployment
     };
-    let listed = async |list: &v1::ListJobDeploymentsRequest| {
-        let answer = suite.jobs(0).list_deployments(ask(list.clone())).await;
-        answer.unwrap().into_inner().deployments.len()
-    };
-    assert_eq!(listed(&list).await, 1);
-    // Another job takes the name of the purged one.
-    let purge = v1::DeregisterJobRequest {
-        job_id: "web".to_owned(),
-        purge: true,
-        ..Default::default()
-    };
-    suite.jobs(0).deregister(ask(purge)).await.unwrap();
-    assert_eq!(listed(&list).await, 1, "those of the former job");
-    suite.register(&job).await;
-    assert_eq!(listed(&list).await, 0);
-    let all = v1::ListJobDeploymentsRequest { all: true, ..list };
-    assert_eq!(listed(&all).await, 1);
+    suite.put_deployment(&former).await;
+    for (all, expected) in [(false, 1), (true, 2)] {
+        let list = v1::ListJobDeploymentsRequest {
+            job_id: "web".to_owned(),
+            all,
+            ..Default::default()
+        };
+        let list = suite.jobs(0).list_deployments(ask(list)).await;
+        let listed = list.unwrap().into_inner().deployments.len();
+        assert_eq!(listed, expected, "all: {all}");
+    }
 }
 
 #[tokio::test]

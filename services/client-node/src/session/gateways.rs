@@ -46,9 +46,12 @@ struct Connections {
 
 impl Gateways {
     pub(crate) fn new(configured: Vec<String>, ids: IdSource, transport: Transport) -> Self {
+        // As they are dialed, for the log: `http://` would look like plaintext.
+        let dialed = configured.iter().map(|address| transport.dialed(address));
+        let gateways = Self::with(dialed.collect(), None, ids);
         Self {
             transport,
-            ..Self::with(configured, None, ids)
+            ..gateways
         }
     }
 

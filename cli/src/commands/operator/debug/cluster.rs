@@ -15,7 +15,8 @@ use crate::render;
 /// Longest list of failed allocations and of evaluations: the newest.
 const LISTED: usize = 100;
 
-pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
+/// Returns the state of the cluster, and the services with leaders.
+pub(super) async fn state(connection: &Connection) -> (Vec<Part>, Vec<String>) {
     let version = connection.gateway_version().await;
     let leaders = connection.leaders().await;
     let config = connection.scheduler_config().await;
@@ -27,8 +28,9 @@ pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
         .await;
     let evals = evals.map(|(evals, _)| evals);
     let deployments = connection.deployments("*", "", 0).await;
-    let logs = logs(connection, leaders.as_deref().unwrap_or_default()).await;
-    let mut parts = vec![
+    let known = leaders.as_deref().unwrap_or_default();
+    let services = known.iter().map(|leader| leader.service.clone()).collect();
+    let parts = vec![
         Part::json(
             "gateway.json",
             version.map(|version| json!({ "Version": version })),
@@ -60,13 +62,12 @@ pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
         listed("failed-allocations.json", allocs, is_failed, alloc),
         listed("open-evaluations.json", evals, is_open, eval),
     ];
-    parts.extend(logs);
-    parts
+    (parts, services)
 }
 
-/// Reads the last log lines of the gateway and the leaders.
-async fn logs(connection: &Connection, leaders: &[v1::Leader]) -> Vec<Part> {
-    let leaders = leaders.iter().map(|leader| leader.service.as_str());
+/// Reads the last log lines of the gateway and the leaders of these services.
+pub(super) async fn logs(connection: &Connection, services: &[String]) -> Vec<Part> {
+    let leaders = services.iter().map(String::as_str);
     let mut parts = Vec::new();
     for service in std::iter::once("api-gateway").chain(leaders) {
         let content = recent_lines(connection, service).await;

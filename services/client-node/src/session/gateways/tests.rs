@@ -113,6 +113,29 @@ async fn a_heartbeat_never_goes_to_the_same_gateway_twice_in_a_row_while_there_a
 }
 
 #[tokio::test]
+async fn the_addresses_of_a_node_with_tls_begin_with_https() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca_file = folder.path().join("ca.pem");
+    let request = pki::NodeAuthorityRequest {
+        common_name: "a CA".to_owned(),
+        days: 1,
+        region: "global".to_owned(),
+    };
+    let moment = pki::Moment {
+        now: 1_000_000,
+        serial: pki::Serial(1),
+    };
+    let authority = pki::create_node_authority(&request, moment).unwrap();
+    std::fs::write(&ca_file, authority.certificate_pem).unwrap();
+    let transport = service_kit::Transport::without_certificate(&ca_file, "global").unwrap();
+    let configured = strings(&["http://a:1", "https://b:1"]);
+    let gateways = Gateways::new(configured, IdSource::seeded(1), transport);
+    assert_eq!(asked(&gateways), "https://a:1");
+    gateways.refused("https://a:1", &Status::unavailable("gone"));
+    assert_eq!(asked(&gateways), "https://b:1");
+}
+
+#[tokio::test]
 async fn a_plaintext_node_is_told_which_settings_a_gateway_with_tls_needs() {
     const REFUSAL: &str = "this port needs TLS: use https://";
     let cause = std::io::Error::other(format!("connection error received: {REFUSAL}"));

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::line::Output;
 use super::reminder::Reminder;
 use super::screen::Screen;
-use super::wait_reason;
 use crate::connection::{Blocking, Connection};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -174,14 +173,14 @@ fn wait_reason(style: &Style, node: &v1::Node, allocs: &[v1::Allocation]) -> Str
 }
 
 /// Tells whether the drain leaves the allocation on the node.
-pub(super) fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool {
+fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool {
     let ignores = drain
         .and_then(|drain| drain.spec)
         .is_some_and(|spec| spec.ignore_system_jobs);
     ignores && alloc.job_type == "system"
 }
 
-pub(super) fn has_ended(alloc: &v1::Allocation) -> bool {
+fn has_ended(alloc: &v1::Allocation) -> bool {
     matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 

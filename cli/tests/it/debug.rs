@@ -96,7 +96,7 @@ async fn captures_are_repeated_for_a_duration() {
         "operator debug -duration=900ms -interval=300ms -output {}",
         output.display()
     );
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     let said = kafila(&line).at(&gateway.address).await;
     said.ended(0)
         .complained(&["Captured 1 of 3", "Captured 3 of 3"]);

@@ -97,8 +97,7 @@ impl Transport {
                     cert: cert.clone(),
                     key: key.clone(),
                 }),
-                // The CA of nodes has issued those of nodes that have joined with a token.
-                verify_own: role != Role::Node,
+                verify_own: is_service(role),
             },
             _ => {
                 let problem = "`tls` needs all of `ca_file`, `cert_file` and `key_file`, which \
@@ -258,6 +257,20 @@ fn with_tls(address: &str) -> String {
     match address.strip_prefix("http://") {
         Some(rest) => format!("https://{rest}"),
         None => address.to_owned(),
+    }
+}
+
+/// Returns whether peers verify the process as a server and as a client, both with its own CA. The CA of
+/// nodes has issued the certificates of nodes that have joined with a token; the others do not serve.
+fn is_service(role: Role) -> bool {
+    match role {
+        Role::Gateway
+        | Role::Broker
+        | Role::Worker
+        | Role::Applier
+        | Role::Watcher
+        | Role::Controller => true,
+        Role::Node | Role::Operator | Role::Monitor | Role::Etcd | Role::EtcdClient => false,
     }
 }
 

@@ -18,6 +18,7 @@ use service_kit::{Telemetry, TelemetryConfig};
 use tracing::Instrument as _;
 
 pub mod address;
+mod alloc_state;
 pub mod args;
 pub mod argv;
 mod commands;

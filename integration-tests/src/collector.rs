@@ -35,7 +35,7 @@ pub struct SeenSpan {
     pub parent_span_id: String,
 }
 
-/// What a collector accepts; it answers the rest with `UNIMPLEMENTED`.
+/// The signals that a collector accepts; it answers the rest with `UNIMPLEMENTED`.
 #[derive(Clone, Copy, Debug)]
 pub struct Signals {
     pub traces: bool,

@@ -4,6 +4,9 @@
 //! Module declarations and re-exports (`mod`, `pub use`) are no dependency, and a path through a
 //! re-export leads to the file with the definition. A file that uses a name which it re-exports
 //! depends on it. Unit tests are left out; integration tests, benchmarks and examples are not.
+//!
+//! A call of a method names no item, so it is no dependency: the `impl` of a type may be split over the
+//! files of its folder, each with the methods of one concern.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::line::Output;
 use super::reminder::Reminder;
 use super::screen::Screen;
+use crate::alloc_state::has_ended;
 use crate::connection::{Blocking, Connection};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -178,10 +179,6 @@ fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool
         .and_then(|drain| drain.spec)
         .is_some_and(|spec| spec.ignore_system_jobs);
     ignores && alloc.job_type == "system"
-}
-
-fn has_ended(alloc: &v1::Allocation) -> bool {
-    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 /// A monitor with its dependencies.

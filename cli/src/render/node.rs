@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proto::v1;
 
 use super::{Style, alloc, sorted};
+use crate::alloc_state::has_ended;
 use crate::output::fields::Fields;
 use crate::output::size::mib;
 use crate::output::table::Table;
@@ -237,9 +238,7 @@ impl Status<'_> {
         let all = self.node.resources.unwrap_or_default();
         let reserved = self.node.reserved.unwrap_or_default();
         let mut allocated = v1::NodeResources::default();
-        let holds = |alloc: &&v1::Allocation| {
-            !matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
-        };
+        let holds = |alloc: &&v1::Allocation| !has_ended(alloc);
         for alloc in self.allocs.iter().filter(holds) {
             if let Some(resources) = &alloc.resources {
                 allocated.cpu_mhz = allocated.cpu_mhz.saturating_add(resources.cpu_mhz);

@@ -98,6 +98,27 @@ pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
     left.collect()
 }
 
+/// Returns the deletions of an uncommitted plan's pieces, at most `max`, by position; without those in
+/// `left`, which the store refuses to delete.
+pub fn deletions(
+    snapshot: &Snapshot,
+    eval_id: EvalId,
+    left: &BTreeSet<u32>,
+    max: usize,
+) -> Vec<(u32, Write)> {
+    let pieces = snapshot
+        .plan_pieces()
+        .filter(|(id, position, _)| *id == eval_id && !left.contains(position));
+    let deletions = pieces.map(|(_, position, piece)| {
+        let delete = Write::Delete {
+            key: Key::PlanPiece(eval_id, position),
+            modify_index: piece.modify_index,
+        };
+        (position, delete)
+    });
+    deletions.take(max).collect()
+}
+
 /// One transaction of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {

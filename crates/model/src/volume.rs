@@ -137,6 +137,22 @@ fn words(all: &[&str]) -> String {
 }
 
 impl Volume {
+    /// The only type of volumes: directories of nodes.
+    pub const TYPE: &str = "host";
+
+    /// Checks the type that a request asks for; empty: any.
+    ///
+    /// # Errors
+    /// There is no such type.
+    pub fn check_type(text: &str) -> Result<(), FieldErrors> {
+        let mut errors = FieldErrors::default();
+        if !text.is_empty() && text != Self::TYPE {
+            let message = format!("{text:?} is not a type of volumes: want {:?}", Self::TYPE);
+            errors.push("type", message);
+        }
+        errors.into_result(())
+    }
+
     pub fn key(&self) -> VolumeKey {
         VolumeKey {
             namespace: self.namespace.as_str().into(),
@@ -302,6 +318,13 @@ mod tests {
             deleting: false,
             create_time: Timestamp(1),
             modify_time: Timestamp(1),
+        }
+    }
+
+    #[test]
+    fn the_only_type_is_host() {
+        for (text, is_valid) in [("", true), ("host", true), ("csi", false), ("Host", false)] {
+            assert_eq!(Volume::check_type(text).is_ok(), is_valid, "{text:?}");
         }
     }
 

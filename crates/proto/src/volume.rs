@@ -8,8 +8,6 @@ use model::{
 use crate::fields::{At as _, Read};
 use crate::v1;
 
-/// The type of host volumes.
-const HOST: &str = "host";
 /// Reads a registration. The id may be missing; times are set by the servers.
 impl TryFrom<v1::Volume> for Volume {
     type Error = FieldErrors;
@@ -21,7 +19,7 @@ impl TryFrom<v1::Volume> for Volume {
 
 fn read(wire: v1::Volume) -> Read<Volume> {
     let mut errors = FieldErrors::default();
-    if wire.r#type != HOST {
+    if wire.r#type != Volume::TYPE {
         let message = format!(
             "{:?} is not a type of volumes that this version of Kafila knows: want \"host\"",
             wire.r#type
@@ -99,7 +97,7 @@ impl From<&Volume> for v1::Volume {
             namespace: volume.namespace.clone(),
             id: volume.id.to_string(),
             name: volume.name.clone(),
-            r#type: HOST.to_owned(),
+            r#type: Volume::TYPE.to_owned(),
             node_id: volume.node_id.to_string(),
             host_path: volume.host_path.clone(),
             capabilities: capabilities
@@ -152,7 +150,7 @@ mod tests {
             namespace: "web".to_owned(),
             id: VolumeId::from_random(1).to_string(),
             name: "data".to_owned(),
-            r#type: "host".to_owned(),
+            r#type: Volume::TYPE.to_owned(),
             node_id: NodeId::from_random(2).to_string(),
             host_path: "/srv/data".to_owned(),
             capabilities: vec![v1::VolumeCapability {

@@ -47,17 +47,22 @@ pub enum DeploymentRefusal {
     /// Of the groups that were named, or of all of them.
     #[error("{}", joined(.0))]
     Groups(Vec<GroupProblem>),
-    #[error("no canaries to promote")]
+    #[error("no canaries to promote: only a deployment with `canary` in its `update` waits for it")]
     NothingToPromote,
-    #[error("must specify at least one healthy/unhealthy allocation ID")]
+    #[error(
+        "must specify at least one healthy/unhealthy allocation ID: 'kafila job allocs' lists them"
+    )]
     NoHealth,
     #[error("{count} allocations at once are too many: want at most {MAX_HEALTH_CHANGES}")]
     TooManyHealth { count: usize },
-    #[error("allocation {0} is named twice")]
+    #[error("allocation {0} is named twice: want it as healthy or as unhealthy, once")]
     HealthTwice(AllocId),
-    #[error("allocation {0} is not in the deployment")]
+    #[error(
+        "allocation {0} is not in the deployment: 'kafila deployment status -verbose' lists its \
+         allocations"
+    )]
     NotInDeployment(AllocId),
-    #[error("allocation {0} has ended: it cannot be healthy")]
+    #[error("allocation {0} has ended and cannot be healthy: leave it out")]
     Ended(AllocId),
     #[error(
         "deployment {0} cannot be unblocked: only deployments over several regions are ever blocked, \

@@ -30,7 +30,7 @@ pub struct Settings {
     pub region: String,
     /// Authorities (PEM) of the endpoint's certificate; `None` is those of the machine.
     pub ca_file: Option<PathBuf>,
-    /// Whether an `http` endpoint beyond loopback is accepted.
+    /// Accept an `http` endpoint beyond loopback.
     pub allow_plaintext: bool,
     /// Time for a request without its body. Each MiB of the body adds [`PER_MIB`].
     pub timeout: Duration,

@@ -24,7 +24,7 @@ impl Default for Limits {
     }
 }
 
-/// What is left of the limits.
+/// The rest of the limits.
 #[derive(Debug)]
 pub(crate) struct Budget {
     steps: u64,

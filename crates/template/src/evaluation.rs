@@ -66,7 +66,7 @@ struct Evaluator<'a> {
     patterns: BTreeMap<Rc<str>, Regex>,
 }
 
-/// How a list of nodes ended.
+/// The end of a list of nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,

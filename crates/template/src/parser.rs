@@ -191,7 +191,7 @@ impl Parser {
         })
     }
 
-    /// What follows `{{else`: a block of its own, or `else if` and `else with`, which share their `end`.
+    /// Reads the rest after `{{else`: a block of its own, or `else if` and `else with`, which share their `end`.
     fn otherwise(&mut self, keyword: &str, open: usize, at: usize) -> Result<Nodes, Fault> {
         let chained = match &self.peek().token {
             Token::Word(word) if word == "if" && keyword == "if" => Some(("if", true)),

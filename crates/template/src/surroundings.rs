@@ -12,9 +12,9 @@ pub struct Surroundings<'a> {
     pub env: &'a BTreeMap<String, String>,
     pub files: &'a dyn Files,
     pub source: &'a dyn Source,
-    /// Where `nomadVar` looks without `@namespace`.
+    /// The namespace of `nomadVar` without `@namespace`.
     pub namespace: &'a str,
-    /// Where `nomadVar` looks without `.region`.
+    /// The region of `nomadVar` without `.region`.
     pub region: &'a str,
     /// Network interfaces of the node, for `sockaddr`.
     pub interfaces: &'a [sockaddr::Interface],

@@ -56,7 +56,7 @@ pub(crate) struct Record {
     pub(crate) fields: BTreeMap<&'static str, Value>,
     /// Its form in the output and as an argument; without one, the fields are shown.
     pub(crate) text: Option<Rc<str>>,
-    /// What `range`, `len` and `index` see.
+    /// The entries that `range`, `len` and `index` see.
     pub(crate) entries: Option<Rc<Map>>,
 }
 
@@ -133,7 +133,7 @@ impl Value {
         }
     }
 
-    /// Whether `if` and `with` take the value for true.
+    /// Returns whether `if` and `with` take the value for true.
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Self::Nothing | Self::Nil => false,

@@ -28,7 +28,7 @@ struct Arguments {
     part: Option<Part>,
 }
 
-/// What this program is within the stack.
+/// The part of this program within the stack.
 #[derive(Debug, Subcommand)]
 enum Part {
     /// Stands in for the OpenTelemetry collector.

@@ -13,6 +13,7 @@ mod evaluations;
 mod events;
 mod explain;
 mod introductions;
+mod job_answers;
 mod job_operations;
 mod job_reads;
 mod job_versions;

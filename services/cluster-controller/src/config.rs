@@ -62,8 +62,8 @@ service_host::config! {
         /// UTC, as in `02:00-04:00`; empty: never. A member that is near its quota is defragmented
         /// at any time.
         pub defragment_hours: String = String::new(),
-        /// How many jobs have metrics of their own, which the leader serves: the first by namespace and
-        /// id, without children of periodic and parameterized jobs. Each task group has seven series.
+        /// Maximum number of jobs with metrics of their own, which the leader serves: the first by
+        /// namespace and id, without children of periodic and parameterized jobs. Each task group has seven series.
         /// 0: no metrics of jobs.
         pub job_metrics_max: u32 = 1_000,
     }

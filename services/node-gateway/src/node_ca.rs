@@ -20,13 +20,16 @@ pub struct NodeCa {
 /// The CA of nodes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeCaError {
-    #[error("cannot read {path}")]
+    #[error("cannot read {path}, which `node_ca_cert_file` or `node_ca_key_file` names")]
     Read {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("`node_ca_cert_file` or `node_ca_key_file` cannot be used")]
+    #[error(
+        "`node_ca_cert_file` or `node_ca_key_file` cannot be used: want those that `kafila tls ca create \
+         -node-ca` makes"
+    )]
     Unusable(#[source] pki::Error),
 }
 

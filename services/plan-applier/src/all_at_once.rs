@@ -184,30 +184,23 @@ impl<S: Store> Committer<S> {
         let mut left = BTreeSet::new();
         loop {
             let snapshot = self.snapshot_at(newest).await?;
-            let pieces = snapshot
-                .plan_pieces()
-                .filter(|(id, position, _)| *id == eval_id && !left.contains(position));
-            let pieces: Vec<_> = pieces.take(pieces_max).collect();
-            if pieces.is_empty() {
+            let deletions = staged::deletions(&snapshot, eval_id, &left, pieces_max);
+            if deletions.is_empty() {
                 return Some(newest);
             }
-            let writes = pieces.iter().map(|(_, position, piece)| Write::Delete {
-                key: Key::PlanPiece(eval_id, *position),
-                modify_index: piece.modify_index,
-            });
-            let writes: Vec<_> = writes.collect();
+            let (positions, writes): (Vec<_>, Vec<_>) = deletions.into_iter().unzip();
             match self.write_all(&writes).await {
                 Written::Done(revision) | Written::Conflict(revision) => {
                     newest = newest.max(revision);
                 }
-                Written::TooLarge(_) if pieces.len() > 1 => {
+                Written::TooLarge(_) if positions.len() > 1 => {
                     self.metrics.staged_refused.inc();
-                    pieces_max = pieces.len() / 2;
+                    pieces_max = positions.len() / 2;
                 }
                 Written::TooLarge(reason) | Written::Refused(reason) => {
                     self.metrics.staged_refused.inc();
                     error!(%eval_id, reason, "cannot delete the staged pieces of a plan");
-                    left.extend(pieces.iter().map(|(_, position, _)| *position));
+                    left.extend(positions);
                 }
                 Written::Deposed => return None,
             }

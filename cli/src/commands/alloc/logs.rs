@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::status::job_of;
 use super::tail::LastLines;
+use crate::alloc_state::has_ended;
 use crate::args::alloc::Logs;
 use crate::connection::LogsRequest;
 use crate::context::Context;
@@ -237,10 +238,9 @@ async fn choose_task(
     }
 }
 
-fn has_ended(alloc: &v1::Allocation, task: &str) -> bool {
+fn is_over(alloc: &v1::Allocation, task: &str) -> bool {
     let is_dead = |state: &v1::TaskState| state.state == "dead";
-    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
-        || alloc.task_states.get(task).is_some_and(is_dead)
+    has_ended(alloc) || alloc.task_states.get(task).is_some_and(is_dead)
 }
 
 /// One output stream of one task.
@@ -316,7 +316,7 @@ impl Reader<'_> {
                 tokio::time::sleep(REPORT_LAG).await;
             }
             match self.context.connection.allocations(self.alloc_id, 1).await {
-                Ok(allocs) if allocs.iter().all(|alloc| has_ended(alloc, self.task)) => {
+                Ok(allocs) if allocs.iter().all(|alloc| is_over(alloc, self.task)) => {
                     return Ok(true);
                 }
                 Ok(_) => {}

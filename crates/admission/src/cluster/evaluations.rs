@@ -26,7 +26,7 @@ pub enum EvaluationRefusal {
          set-config -pause-eval-broker=true'"
     )]
     NotPaused,
-    #[error("no evaluation {id}")]
+    #[error("no evaluation {id}: 'kafila eval list' shows those that are kept")]
     NotFound { id: EvalId },
     /// Source: Nomad's text, as far as the colon.
     #[error("eval {id} is not safe to delete: {reason}")]

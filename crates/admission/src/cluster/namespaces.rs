@@ -19,7 +19,7 @@ pub enum NamespaceRefusal {
     #[error(transparent)]
     Invalid(#[from] FieldErrors),
     /// Source: Nomad's texts, as far as the comma, here and below.
-    #[error("can not delete default namespace")]
+    #[error("can not delete default namespace, which is always there: stop the jobs in it instead")]
     Default,
     #[error("namespace {name:?} not found")]
     NotFound { name: String },

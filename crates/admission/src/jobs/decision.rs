@@ -43,7 +43,7 @@ pub struct Proposal {
     pub job_modify_index: u64,
     /// The first launch of a periodic job, as of the request.
     pub next_launch: Option<Timestamp>,
-    /// Whether work is added: a deregistration adds none.
+    /// True if work is added: a deregistration adds none.
     pub adds_work: bool,
 }
 
@@ -93,7 +93,7 @@ pub enum Outcome {
     Commit {
         writes: Vec<Write>,
         receipt: Receipt,
-        /// Whether work is added.
+        /// True if work is added.
         adds_work: bool,
     },
 }

@@ -29,9 +29,15 @@ pub enum VersionRefusal {
     Invalid(#[from] FieldErrors),
     #[error(transparent)]
     NoSuchJob(#[from] NoSuchJob),
-    #[error("can't revert to current version")]
+    #[error(
+        "can't revert to current version: 'kafila job history' shows the earlier ones, and 'kafila job \
+         run -force' runs the same again"
+    )]
     CurrentVersion,
-    #[error("Current job has version {current}; enforcing version {want}")]
+    #[error(
+        "Current job has version {current}; enforcing version {want}: look at the job again, and ask \
+         for its current version"
+    )]
     PriorVersion { current: u64, want: u64 },
     #[error(
         "job {job_id:?} in namespace {namespace:?} at version {version} not found: it keeps {kept}"

@@ -1,6 +1,6 @@
 //! The conversion of a family, and the labels of its series.
 
-/// How the values of a family become Nomad's.
+/// The conversion of the values of a family to Nomad's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// The same value.

@@ -223,7 +223,7 @@ fn escape_query(text: &str) -> String {
     escaped.replace(' ', "+")
 }
 
-/// Whether two numbers are equal, whatever their types.
+/// Returns whether two numbers are equal, whatever their types.
 pub(super) fn same_number(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => widen(*a) == *b,

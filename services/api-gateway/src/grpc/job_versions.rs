@@ -15,7 +15,7 @@ use store::SizeClass;
 use tonic::Request;
 use tracing::info;
 
-use super::jobs::{eval_text, nanoseconds, step};
+use super::job_answers::{eval_text, nanoseconds, step};
 use super::query::{Api, Read, open};
 use crate::reads::index;
 use crate::reads::options::job_key as checked_job_key;

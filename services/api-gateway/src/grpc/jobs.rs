@@ -2,11 +2,10 @@
 
 use admission::jobs::shutdown_delay::skip_delays;
 use admission::jobs::{
-    self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, RequestContext,
-    namespace_rules, request_id,
+    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, namespace_rules, request_id,
 };
 use gateway_core::{Error, Step, too_large};
-use model::{EvalId, FieldErrors, Job, JobKey, Timestamp};
+use model::{FieldErrors, Job, JobKey, Timestamp};
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use service_kit::current_trace_parent;
@@ -15,6 +14,7 @@ use store::SizeClass;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
+use super::job_answers::{eval_text, names_no_pool, nanoseconds, read_spec, step};
 use super::query::{Api, List, open, reply};
 use crate::reads::index::JOB_TABLES;
 use crate::reads::options::job_key as checked_job_key;
@@ -347,38 +347,4 @@ impl Api {
         while core.execute_in(SizeClass::FollowUp, what, decide).await? {}
         Ok(())
     }
-}
-
-/// Converts a decision; the answer is `None` if there is no such job.
-pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
-    match decision {
-        Decision::Done(answer) => Step::Known(Some(answer)),
-        Decision::NoSuchJob => Step::IfFresh(None),
-        Decision::Commit(mut proposal) => Step::Commit {
-            writes: std::mem::take(&mut proposal.writes),
-            answer: Box::new(move |revision| Some(proposal.answer(eval_id, revision))),
-        },
-    }
-}
-
-pub(super) fn eval_text(answer: Answer) -> String {
-    answer.eval_id.map_or_else(String::new, |id| id.to_string())
-}
-
-/// `None`: never.
-pub(super) fn nanoseconds(time: Option<Timestamp>) -> u64 {
-    time.map_or(0, |time| time.0)
-}
-
-pub(super) fn read_spec(job: Option<v1::Job>) -> Result<v1::Job, FieldErrors> {
-    job.ok_or_else(|| {
-        let mut errors = FieldErrors::default();
-        errors.push("job", "missing: want the job to register");
-        errors
-    })
-}
-
-/// Tells whether a job takes the default node pool of its namespace.
-pub(super) fn names_no_pool(spec: &v1::Job) -> bool {
-    spec.node_pool.as_deref().is_none_or(str::is_empty)
 }

@@ -10,7 +10,7 @@ use store::SizeClass;
 use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
-use super::jobs::{names_no_pool, nanoseconds, read_spec};
+use super::job_answers::{names_no_pool, nanoseconds, read_spec};
 use super::query::Api;
 use crate::dry_run::{DryRun, dry_run};
 

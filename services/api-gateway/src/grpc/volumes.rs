@@ -19,8 +19,6 @@ use crate::reads::options::{self, Namespaces};
 
 /// Nodes, too: a volume is ready when its node is.
 const TABLES: [Table; 2] = [Table::Volumes, Table::Nodes];
-/// The only type of volumes.
-const HOST: &str = "host";
 
 #[tonic::async_trait]
 impl Volumes for Api {
@@ -30,7 +28,7 @@ impl Volumes for Api {
     ) -> Result<Response<v1::ListVolumesResponse>, Status> {
         let (request, timeout) = open(request);
         let list = List::<VolumeKey>::new(request.options, timeout)?;
-        check_type(&request.r#type)?;
+        Volume::check_type(&request.r#type).map_err(Error::from)?;
         let answer = |snapshot: &Snapshot| {
             let node_id = match request.node_id.as_str() {
                 "" => None,
@@ -259,14 +257,6 @@ impl Api {
         let what = || format!("claim {text}");
         gateway.core.execute(what, decide).await
     }
-}
-
-fn check_type(text: &str) -> Result<(), Error> {
-    if text.is_empty() || text == HOST {
-        return Ok(());
-    }
-    let message = format!("{text:?} is not a type of volumes: want \"host\"");
-    Err(Error::invalid_field("type", message))
 }
 
 /// Returns the one volume in `namespaces` with the name `text`, or with an id that begins with it.

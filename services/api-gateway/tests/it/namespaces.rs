@@ -165,7 +165,11 @@ async fn an_invalid_namespace_is_refused() {
     assert_eq!(fields(&status), ["namespace"]);
     let status = delete(&suite, 0, "default").await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert_eq!(status.message(), "can not delete default namespace");
+    assert!(
+        status
+            .message()
+            .starts_with("can not delete default namespace")
+    );
     for status in [
         delete(&suite, 0, "dev").await.unwrap_err(),
         get(&suite, 0, "dev").await.unwrap_err(),

@@ -162,7 +162,7 @@ async fn a_promotion_is_one_transaction_and_a_retry_is_answered_alike() {
         .promote(ask(rollout.promotion("r2")))
         .await
         .unwrap_err();
-    assert_eq!(refused.message(), "no canaries to promote");
+    assert!(refused.message().starts_with("no canaries to promote"));
     assert!(!rollout.canary_is_shown_as_one().await);
     let shown = rollout.shown().await;
     assert!(shown.task_groups.values().all(|group| group.promoted));
@@ -301,7 +301,11 @@ async fn a_job_is_reverted_by_number_and_by_name() {
     let refused = suite.jobs(0).revert(revert(Target::Version(2), "")).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert_eq!(refused.message(), "can't revert to current version");
+    assert!(
+        refused
+            .message()
+            .starts_with("can't revert to current version")
+    );
     let refused = suite.jobs(0).revert(revert(Target::Version(9), "")).await;
     assert_eq!(refused.unwrap_err().code(), Code::NotFound);
     suite

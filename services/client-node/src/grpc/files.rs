@@ -1,4 +1,4 @@
-//! What the handlers share: the node's secret, allocations, and their absence.
+//! Checks of the node's secret and of allocations, which the handlers share.
 
 use std::sync::Arc;
 

@@ -71,17 +71,7 @@ async fn look(files: &Files, clock: &Clock) -> Result<Option<Duration>, Error> {
     let description = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
     let now = i64::try_from(clock.now() / 1_000_000_000).unwrap_or(i64::MAX);
     // A file that was removed is due: the agent still has its certificate.
-    Ok(description.and_then(|it| wait_before(now, it.not_before, it.not_after)))
-}
-
-/// Returns the time until a certificate is to be renewed, after two thirds of its validity: a third is
-/// left for failures. All in Unix seconds. `None`: it is due.
-fn wait_before(now: i64, not_before: i64, not_after: i64) -> Option<Duration> {
-    let began = not_before.saturating_add(pki::CLOCK_SKEW_SECONDS);
-    let validity = not_after.saturating_sub(began).max(0);
-    let due = not_after.saturating_sub(validity / 3);
-    let left = u64::try_from(due.saturating_sub(now)).unwrap_or(0);
-    (left > 0).then(|| Duration::from_secs(left))
+    Ok(description.and_then(|it| pki::time_to_renewal(now, it.not_before, it.not_after)))
 }
 
 /// Gets a certificate from the current gateway. The problem is for the log.
@@ -120,27 +110,4 @@ async fn on_disk<T: Send + 'static>(
     let files = files.clone();
     let acted = blocking::spawn(move || act(&files)).await;
     acted.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_certificate_is_renewed_after_two_thirds_of_its_validity() {
-        const START: i64 = 1_000_000;
-        let skew = pki::CLOCK_SKEW_SECONDS;
-        for validity in [10, 3_600, 30 * 86_400] {
-            let wait = |now| wait_before(now, START - skew, START + validity);
-            let due = START + validity - validity / 3;
-            let seconds = u64::try_from(due - START).unwrap();
-            assert_eq!(wait(START), Some(Duration::from_secs(seconds)));
-            assert_eq!(wait(due - 1), Some(Duration::from_secs(1)));
-            assert_eq!(wait(due), None);
-            assert_eq!(wait(START + 2 * validity), None, "expired");
-        }
-        // Never valid, and bounds of the type.
-        assert_eq!(wait_before(START, START, START), None);
-        assert_eq!(wait_before(i64::MAX, i64::MIN, i64::MAX), None);
-    }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Levels {
     node: watch::Receiver<Node>,
     /// The directory of the allocations' files, whose file system is measured.
     alloc_dir: Option<PathBuf>,
-    /// Whether each task has metrics of its own.
+    /// True: each task has metrics of its own.
     with_tasks: bool,
 }
 

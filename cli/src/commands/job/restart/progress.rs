@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use proto::v1;
 
+use crate::alloc_state::has_ended;
+
 /// A restart that its node has accepted, or a stop that is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Started {
@@ -53,7 +55,7 @@ pub(super) fn of_restart(started: &Started, now: &[v1::Allocation]) -> Progress 
         let names: Vec<&str> = started.tasks.keys().map(String::as_str).collect();
         return Progress::Done(format!("restarted {}", names.join(", ")));
     }
-    if is_over(alloc) {
+    if has_ended(alloc) {
         let status = &alloc.client_status;
         return Progress::Failed(format!("it ended ({status}) instead of running again"));
     }
@@ -74,7 +76,7 @@ pub(super) fn of_replacement(started: &Started, now: &[v1::Allocation]) -> Progr
     let short = next.id.get(..8).unwrap_or(&next.id);
     match next.client_status.as_str() {
         "running" => Progress::Done(format!("replaced by {short} on node {}", next.node_name)),
-        _ if is_over(next) => {
+        _ if has_ended(next) => {
             let status = &next.client_status;
             Progress::Failed(format!("its replacement {short} ended ({status})"))
         }
@@ -88,10 +90,6 @@ fn find<'a>(now: &'a [v1::Allocation], id: &str) -> Option<&'a v1::Allocation> {
 
 fn gone() -> Progress {
     Progress::Failed("it has been garbage collected".to_owned())
-}
-
-fn is_over(alloc: &v1::Allocation) -> bool {
-    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 #[cfg(test)]

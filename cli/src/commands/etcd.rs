@@ -103,7 +103,7 @@ async fn wait_until_healthy(context: &Context, next: &str) -> Result<(), Error> 
 async fn disarm(context: &Context) -> Result<Exit, Error> {
     let members = context.connection.disarm_etcd().await?;
     let text = match members {
-        0 => "No alarm NOSPACE stands.".to_owned(),
+        0 => "No NOSPACE alarm is raised.".to_owned(),
         1 => "The alarm NOSPACE of 1 member is disarmed.".to_owned(),
         members => format!("The alarm NOSPACE of {members} members is disarmed."),
     };

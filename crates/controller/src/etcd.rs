@@ -1,6 +1,6 @@
 //! Maintenance of etcd: compaction, defragmentation, and the alarm NOSPACE.
 //!
-//! Pure and level-triggered: [`Care::next`] reads the status of the members and returns one action;
+//! Pure and level-triggered: [`MaintenancePlanner::next`] reads the status of the members and returns one action;
 //! the caller performs it, reads the status again, and asks for the next. So a member is
 //! defragmented only after the previous one answers again, and a new leader continues where the last
 //! one stopped. Every action may be repeated, or be performed by two processes: the result is the
@@ -44,7 +44,7 @@ const NO_ROOM_PERCENT: u64 = 95;
 const DISARM_PAUSE: Duration = Duration::from_secs(30);
 const DISARM_PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// The settings of [`Care`].
+/// The settings of [`MaintenancePlanner`].
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub history: History,
@@ -68,7 +68,7 @@ pub enum Action {
 
 /// Decides on etcd's next maintenance.
 #[derive(Clone, Debug)]
-pub struct Care {
+pub struct MaintenancePlanner {
     settings: Settings,
     compaction: Compaction,
     defragmentation: Defragmentation,
@@ -78,7 +78,7 @@ pub struct Care {
     is_uncounted: bool,
 }
 
-impl Care {
+impl MaintenancePlanner {
     pub fn new(settings: Settings) -> Self {
         Self {
             compaction: Compaction::new(settings.history),

@@ -37,7 +37,7 @@ pub const DEFAULT_HOST_MODES: [&str; 4] = ["ipc", "pid", "userns", "uts"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DockerConfig {
-    /// Containers of a Docker Engine.
+    /// Enable the driver.
     pub enabled: bool,
     /// The engine's socket file.
     pub socket: PathBuf,
@@ -63,7 +63,7 @@ pub struct DockerConfig {
     pub extra_labels: Vec<String>,
     /// Log driver of containers without a `logging` block.
     pub log_driver: String,
-    /// Its options.
+    /// Options of `log_driver`.
     pub log_options: BTreeMap<String, String>,
     /// Timeout of an image's pull; a task's own takes precedence.
     #[serde(with = "duration")]
@@ -77,7 +77,7 @@ pub struct DockerConfig {
     pub auth_helper: String,
     /// Remove containers of this node that no record names.
     pub remove_dangling: bool,
-    /// Age from which they are removed.
+    /// Age from which `remove_dangling` removes them.
     #[serde(with = "duration")]
     pub dangling_grace: Duration,
 }

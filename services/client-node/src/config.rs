@@ -352,21 +352,25 @@ impl Config {
                 return wrong(field, problem);
             }
         }
-        for (field, interval) in [
-            ("gc.interval", self.gc.interval),
-            ("fingerprint_interval", self.fingerprint_interval),
+        let loops = "its loop would keep a core busy";
+        let pulls = "every pull would fail at once";
+        let docker = &self.drivers.docker;
+        for (field, interval, effect) in [
+            ("gc.interval", self.gc.interval, loops),
+            ("fingerprint_interval", self.fingerprint_interval, loops),
             (
                 "drivers.docker.image_pull_timeout",
-                self.drivers.docker.image_pull_timeout,
+                docker.image_pull_timeout,
+                pulls,
             ),
             (
                 "drivers.docker.pull_activity_timeout",
-                self.drivers.docker.pull_activity_timeout,
+                docker.pull_activity_timeout,
+                pulls,
             ),
         ] {
             if interval.is_zero() {
-                let problem =
-                    "is 0s, which would keep a core busy: want a duration, as in 1m".to_owned();
+                let problem = format!("is 0s: {effect}; want a duration, as in 1m");
                 return wrong(field, problem);
             }
         }

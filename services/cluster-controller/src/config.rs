@@ -21,8 +21,8 @@ service_host::config! {
         /// `heartbeat_grace`; with a shorter one, a dead node is detected no sooner.
         #[serde(with = "service_kit::config::duration")]
         pub heartbeat_ttl: Duration = model::node::DEFAULT_HEARTBEAT_TTL,
-        /// The delay of a heartbeat after which the node is marked down: it covers the failover of
-        /// a gateway.
+        /// Time beyond `heartbeat_ttl` without a heartbeat after which a node is marked down: it
+        /// covers the failover of a gateway.
         #[serde(with = "service_kit::config::duration")]
         pub heartbeat_grace: Duration = controller::Config::default().heartbeat_grace,
         /// The interval of garbage collection.

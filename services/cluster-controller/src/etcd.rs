@@ -1,4 +1,4 @@
-//! The loop that maintains etcd, around [`controller::etcd::Care`]: reads the status of the members,
+//! The loop that maintains etcd, around [`controller::etcd::MaintenancePlanner`]: reads the status of the members,
 //! performs one action at a time, and publishes sizes as metrics.
 //!
 //! The leader performs the actions, or a deputy ([`controller::etcd::deputy`]).
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use controller::etcd::{Action, Care, Deputy, Duty, Revisions, Seen, Settings};
+use controller::etcd::{Action, Deputy, Duty, MaintenancePlanner, Revisions, Seen, Settings};
 use model::Timestamp;
 use model::etcd::{Bytes, EtcdMember};
 use rand::RngExt as _;
@@ -69,7 +69,7 @@ impl Maintenance {
         let interval = (history.shortest() / 4).clamp(INTERVAL_MIN, INTERVAL);
         let mut deputy = Deputy::new(interval, self.ids.rng().random_range(0.0..1.0));
         let mut revisions = Revisions::new(history.shortest(), history.kept);
-        let mut care = Care::new(settings);
+        let mut care = MaintenancePlanner::new(settings);
         loop {
             tokio::select! {
                 () = drain.cancelled() => return,

@@ -51,7 +51,7 @@ impl Found {
 pub(crate) enum NoLeader {
     #[error("{service} has no leader")]
     Vacant { service: &'static str },
-    #[error("the leader of {service} gave an address that is none")]
+    #[error("the leader of {service} registered an invalid address")]
     BadAddress {
         service: &'static str,
         #[source]

@@ -44,7 +44,7 @@ fn alarmed(member: EtcdMember) -> EtcdMember {
 
 /// Asks at a moment whose wall clock is the same.
 fn ask(
-    care: &mut Care,
+    care: &mut MaintenancePlanner,
     seconds: u64,
     revisions: &Revisions,
     members: &[EtcdMember],
@@ -77,7 +77,7 @@ fn members(of: [(u8, u64, u64); 3]) -> Vec<EtcdMember> {
 
 #[test]
 fn the_promised_history_is_kept() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     assert_eq!(ask(&mut care, 599, &revisions(599), &members(SMALL)), None);
     let Some(Action::Compact(revision)) = ask(&mut care, 700, &revisions(700), &members(SMALL))
     else {
@@ -91,7 +91,7 @@ fn the_promised_history_is_kept() {
 
 #[test]
 fn compactions_are_paced_and_not_repeated() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     let first = ask(&mut care, 700, &revisions(700), &members(SMALL));
     assert!(matches!(first, Some(Action::Compact(_))));
     assert_eq!(
@@ -120,7 +120,7 @@ fn compactions_are_paced_and_not_repeated() {
 
 #[test]
 fn a_shortage_shortens_the_history_at_once() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     let log = revisions(700);
     let Some(Action::Compact(first)) = ask(&mut care, 700, &log, &members(SMALL)) else {
         panic!("a compaction is due");
@@ -145,7 +145,7 @@ fn a_shortage_shortens_the_history_at_once() {
         "{revision} was current 6 to 9 s ago"
     );
     // Without a quota there is no shortage.
-    let mut other = Care::new(settings());
+    let mut other = MaintenancePlanner::new(settings());
     let unlimited: Vec<_> = full
         .into_iter()
         .map(|member| EtcdMember {
@@ -160,14 +160,14 @@ fn a_shortage_shortens_the_history_at_once() {
 fn a_history_of_zero_is_never_compacted() {
     let mut off = settings();
     off.history.kept = Duration::ZERO;
-    let mut care = Care::new(off);
+    let mut care = MaintenancePlanner::new(off);
     let full = members([(0, 80, 80), (1, 80, 80), (2, 80, 80)]);
     assert_eq!(ask(&mut care, 5_000, &revisions(5_000), &full), None);
 }
 
 #[test]
 fn a_restored_etcd_starts_a_new_history() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     care.compacted(5_000);
     let mut log = revisions(700);
     assert!(
@@ -194,7 +194,7 @@ fn few_samples_are_kept_for_any_settings() {
 
 #[test]
 fn followers_are_defragmented_before_the_leader_and_one_at_a_time() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let mut all = members([(0, 92, 40), (1, 92, 40), (2, 92, 40)]);
     for (second, endpoint) in [(0, "m1"), (10, "m2"), (20, "m0")] {
@@ -215,7 +215,7 @@ fn followers_are_defragmented_before_the_leader_and_one_at_a_time() {
 
 #[test]
 fn a_defragmentation_that_frees_nothing_backs_off() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let stuck = members([(0, 10, 10), (1, 95, 50), (2, 10, 10)]);
     let mut tries = 0;
@@ -229,10 +229,13 @@ fn a_defragmentation_that_frees_nothing_backs_off() {
 fn quiet_hours_are_needed_below_the_limit() {
     let log = Revisions::new(SCARCE / 10, KEPT);
     let loose = members([(0, 60, 20), (1, 60, 20), (2, 60, 59)]);
-    assert_eq!(ask(&mut Care::new(settings()), 0, &log, &loose), None);
+    assert_eq!(
+        ask(&mut MaintenancePlanner::new(settings()), 0, &log, &loose),
+        None
+    );
     let mut quiet = settings();
     quiet.quiet_hours = Some("01:00-03:00".parse().unwrap());
-    let mut care = Care::new(quiet);
+    let mut care = MaintenancePlanner::new(quiet);
     // 2001-09-09 01:46:40 UTC.
     assert_eq!(
         ask(&mut care, 0, &log, &loose),
@@ -288,7 +291,7 @@ fn quiet_hours_may_pass_midnight() {
 
 #[test]
 fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let room = vec![
         alarmed(member(0, 50, 50)),
@@ -340,7 +343,7 @@ fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
 
 #[test]
 fn a_full_etcd_counts_the_pages_of_a_compaction_before_it_is_defragmented() {
-    let mut care = Care::new(settings());
+    let mut care = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let others = [member(1, 50, 50), member(2, 50, 50)];
     let mut stale = vec![alarmed(member(0, 100, 100))];
@@ -420,7 +423,7 @@ proptest! {
     ) {
         let mut etcd = FakeEtcd { live: live * MIB, history: Vec::new(), db: live * MIB, counted: live * MIB, alarm: false, revision: 1 };
         let mut log = Revisions::new(SCARCE / 10, KEPT);
-        let mut care = Care::new(settings());
+        let mut care = MaintenancePlanner::new(settings());
         let idle = std::iter::repeat_n((0, false), 60);
         let mut seconds = 0;
         for (mib, is_new_leader) in load.into_iter().chain(idle) {
@@ -429,7 +432,7 @@ proptest! {
                 etcd.write(mib * MIB);
             }
             if is_new_leader {
-                care = Care::new(settings());
+                care = MaintenancePlanner::new(settings());
             }
             log.record(at(seconds), etcd.revision);
             let members = [etcd.seen()];

@@ -46,7 +46,7 @@ impl Agent {
             self.start_over(store_id.as_deref().unwrap_or_default(), revision)
                 .await;
         }
-        self.store_revision(revision, store_id, is_durable).await;
+        self.record_revision(revision, store_id, is_durable).await;
         self.learn_numbers(&numbers).await;
         for assignment in changes.updated {
             self.update(assignment).await;
@@ -123,7 +123,7 @@ impl Agent {
     }
 
     /// Records the revision acted on. Written only with changes, or with the name of another store.
-    async fn store_revision(&self, revision: u64, store_id: Option<String>, is_durable: bool) {
+    async fn record_revision(&self, revision: u64, store_id: Option<String>, is_durable: bool) {
         let node = {
             let mut facts = self.lock();
             if let Some(store_id) = store_id {

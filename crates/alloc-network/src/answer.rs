@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use model::NetworkStatus;
+use model::job::Dns;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::plan::Dns;
 
 /// Part of a result that is read. Source: the specification of CNI, "Add Success".
 #[derive(Debug, Default, Deserialize)]

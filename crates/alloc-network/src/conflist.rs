@@ -72,10 +72,10 @@ impl ConfList {
         if list.plugins.is_empty() {
             return Err("has no plugins: write \"plugins\": [ … ]".to_owned());
         }
-        match list.types().find(|name| !is_program(name)) {
-            Some(name) => Err(format!("has a plugin of type {name:?}: want the name of a program")),
-            None => Ok(list),
+        if let Some(name) = list.types().find(|name| !is_program(name)) {
+            return Err(format!("has a plugin of type {name:?}: want the name of a program"));
         }
+        Ok(list)
     }
 
     /// Returns the programs of the plugins and of their address managers.

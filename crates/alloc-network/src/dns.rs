@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use model::NetworkStatus;
+use model::job::Dns;
 
-use crate::plan::Dns;
 
 /// Returns `hosts`: local names, and the allocation's own.
 pub(crate) fn hosts(hostname: &str, status: &NetworkStatus) -> String {

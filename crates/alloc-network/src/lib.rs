@@ -38,4 +38,4 @@ pub use config::NetworkConfig;
 pub use error::Error;
 pub use networks::{Network, Networks, Settings, Source};
 pub use offer::Offer;
-pub use plan::{Dns, Mode, Names, Plan, PortMapping};
+pub use plan::{Mode, Names, Plan, PortMapping};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::statfs::{NSFS_MAGIC, statfs};
 
 use crate::error::Error;
@@ -116,24 +116,4 @@ fn loopback_up() -> io::Result<()> {
     // SAFETY: the descriptor is open, and the kernel reads the struct alone.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Runs `work` in the namespace at `path`, on a thread of its own.
-///
-/// # Errors
-/// The namespace cannot be entered.
-#[cfg(test)]
-pub(crate) fn within<T: Send + 'static>(
-    path: &Path,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
-    let file = File::open(path).map_err(|source| Error::Path {
-        what: "cannot open",
-        path: path.to_owned(),
-        source,
-    })?;
-    on_thread(move || {
-        setns(file, CloneFlags::CLONE_NEWNET).map_err(|error| failed("cannot enter it", error))?;
-        Ok(work())
-    })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use model::job::Dns;
 use model::{AllocId, NetworkStatus};
 use tracing::{debug, info, warn};
 
@@ -17,7 +18,7 @@ use crate::iptables;
 use crate::netns;
 use crate::nft;
 use crate::offer;
-use crate::plan::{Dns, Mode, Plan};
+use crate::plan::{Mode, Plan};
 use crate::plugins::Chain;
 use crate::records::{Done, Record, Records};
 use crate::ruleset;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use model::job::Dns;
 use model::node::DEFAULT_HOST_NETWORK;
 use model::{AllocId, AllocatedPort, Allocation, Job, TaskGroup};
 use serde::{Deserialize, Serialize};
@@ -39,14 +40,6 @@ pub struct PortMapping {
     pub host_ip: Option<IpAddr>,
     pub host_port: u16,
     pub to: u16,
-}
-
-/// Name servers, search domains and options of a resolver; an empty part is the host's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dns {
-    pub servers: Vec<String>,
-    pub searches: Vec<String>,
-    pub options: Vec<String>,
 }
 
 /// Texts of a group's network after the replacement of their references.

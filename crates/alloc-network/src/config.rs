@@ -29,8 +29,8 @@ pub struct NetworkConfig {
     pub bridge_subnet: String,
     /// IPv6 addresses of the allocations on the bridge, as in `fd00:a110:c8::/120`; empty: no IPv6.
     pub bridge_subnet_ipv6: String,
-    /// Let a frame leave the bridge by the port that it came from. Allocations reach their own mapped
-    /// ports without it.
+    /// Let a frame leave the bridge by the port that it came from. Allocations need it to reach their own
+    /// mapped ports on machines with the kernel module br_netfilter, which Docker loads.
     pub bridge_hairpin_mode: bool,
     /// Map ports without a `host_network` of their own on every address of the machine; otherwise on the
     /// node's address alone. Source: Nomad's default.
@@ -48,7 +48,7 @@ impl Default for NetworkConfig {
             bridge_name: "kafila".to_owned(),
             bridge_subnet: "172.26.64.0/20".to_owned(),
             bridge_subnet_ipv6: String::new(),
-            bridge_hairpin_mode: false,
+            bridge_hairpin_mode: true,
             bind_wildcard_default_host_network: true,
             run_dir: PathBuf::from("/run/kafila"),
         }

@@ -122,11 +122,11 @@ mod tests {
         assert_eq!(list.types().collect::<Vec<_>>(), ["bridge", "host-local"]);
         assert!(!list.maps_ports());
         config.bridge_name = "other".to_owned();
-        config.bridge_hairpin_mode = true;
+        config.bridge_hairpin_mode = false;
         config.bridge_subnet_ipv6 = "fd00::/64".to_owned();
         let bridge = &ConfList::bridge(&config).plugins[0];
         assert_eq!(bridge["bridge"], "other");
-        assert_eq!(bridge["hairpinMode"], true);
+        assert_eq!(bridge["hairpinMode"], false);
         assert_eq!(bridge["ipam"]["ranges"][1], json!([{"subnet": "fd00::/64"}]));
         assert_eq!(bridge["ipam"]["routes"][1], json!({"dst": "::/0"}));
     }

@@ -110,36 +110,51 @@ impl Networks {
         Some(self.network(plan, done.status.clone()))
     }
 
-    /// Sets a network up. What is left of an earlier one is removed first.
+    /// Writes the record of a network that is about to be made, unless it has one. Call it before a driver
+    /// makes the namespace.
     ///
     /// # Errors
-    /// The step that failed, after the others were undone.
+    /// The plan's network does not exist, or the disk refuses.
+    pub fn intend(&self, plan: &Plan, owner: &str) -> Result<(), Error> {
+        if self.records.get(plan.alloc_id).is_some() {
+            return Ok(());
+        }
+        self.records.put(&self.record(plan, owner)?)
+    }
+
+    /// Sets a network up. An earlier one is replaced in the same namespace, if that is left, so that
+    /// running tasks get the new one as well.
+    ///
+    /// # Errors
+    /// The step that failed. What was made stays until [`Self::clear`].
     pub fn set_up(&self, plan: &Plan, source: &Source) -> Result<Network, Error> {
-        self.tear_down(plan.alloc_id)?;
-        let record = Record {
+        if let Some(earlier) = self.records.get(plan.alloc_id) {
+            self.disconnect(&earlier)?;
+        }
+        let record = self.record(plan, source.parts().0)?;
+        self.records.put(&record)?;
+        self.make(record, source)
+    }
+
+    fn record(&self, plan: &Plan, owner: &str) -> Result<Record, Error> {
+        Ok(Record {
             boot_id: self.settings.boot_id.clone(),
             plan: plan.clone(),
-            owner: source.parts().0.to_owned(),
+            owner: owner.to_owned(),
             list: self.list(&plan.mode)?,
             done: None,
-        };
-        self.records.put(&record)?;
-        let made = self.make(record, source);
-        if made.is_err()
-            && let Err(error) = self.tear_down(plan.alloc_id)
-        {
-            let error = service_kit::run::chain(&error);
-            warn!(alloc_id = %plan.alloc_id, error, "cannot undo a network");
-        }
-        made
+        })
     }
 
     fn make(&self, mut record: Record, source: &Source) -> Result<Network, Error> {
         let plan = record.plan.clone();
         let namespace = self.namespace(plan.alloc_id);
-        match source {
-            Source::Agent => netns::create(&namespace)?,
-            Source::Driver { pid, .. } => netns::adopt(*pid, &namespace)?,
+        if !netns::is_pinned(&namespace, source.parts().1) {
+            netns::remove(&namespace)?;
+            match source {
+                Source::Agent => netns::create(&namespace)?,
+                Source::Driver { pid, .. } => netns::adopt(*pid, &namespace)?,
+            }
         }
         let mut asked = vec![plan.dns.clone()];
         let mut done = Done {
@@ -164,34 +179,55 @@ impl Networks {
         Ok(self.network(&plan, status))
     }
 
-    /// Removes an allocation's network; one that does not exist is no error.
+    /// Removes an allocation's network, but for its record; one that does not exist is no error.
     ///
     /// # Errors
-    /// A step that failed. The record stays, so a later call tries again.
-    pub fn tear_down(&self, alloc_id: AllocId) -> Result<(), Error> {
-        let namespace = self.namespace(alloc_id);
-        let Some(record) = self.records.get(alloc_id) else {
-            // Unreadable, or none.
-            netns::remove(&namespace)?;
-            return self.records.remove(alloc_id);
-        };
-        let is_current = record.boot_id == self.settings.boot_id;
-        if is_current && record.list.is_some() {
-            let comment = alloc_id.to_string();
-            nft::remove(|of| of == comment)?;
+    /// A step that failed; a later call tries again.
+    pub fn clear(&self, alloc_id: AllocId) -> Result<(), Error> {
+        if let Some(record) = self.records.get(alloc_id) {
+            self.disconnect(&record)?;
         }
-        if let Some(list) = &record.list {
-            let result = record.done.as_ref().and_then(|done| done.result.as_ref());
-            let removed = self.chain(list, &record.plan, &namespace).del(result);
-            // After a reboot the plugins have nothing to remove.
-            if is_current {
-                removed?;
-            }
-        }
-        netns::remove(&namespace)?;
+        netns::remove(&self.namespace(alloc_id))
+    }
+
+    /// Removes the record of a network that is cleared, and whose driver has removed the namespace.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn forget(&self, alloc_id: AllocId) -> Result<(), Error> {
         self.records.remove(alloc_id)?;
         debug!(%alloc_id, "network removed");
         Ok(())
+    }
+
+    /// Removes port mappings, interfaces and addresses.
+    fn disconnect(&self, record: &Record) -> Result<(), Error> {
+        let Some(list) = &record.list else {
+            return Ok(());
+        };
+        let alloc_id = record.plan.alloc_id;
+        let is_current = record.boot_id == self.settings.boot_id;
+        if is_current {
+            let comment = alloc_id.to_string();
+            nft::remove(|of| of == comment)?;
+        }
+        let namespace = self.namespace(alloc_id);
+        let result = record.done.as_ref().and_then(|done| done.result.as_ref());
+        let removed = self.chain(list, &record.plan, &namespace).del(result);
+        // After a reboot the plugins have nothing to remove.
+        if is_current { removed } else { Ok(()) }
+    }
+
+    /// Returns the addresses of a network as they were set up in this boot of the machine.
+    pub fn status(&self, alloc_id: AllocId) -> Option<NetworkStatus> {
+        let record = self.records.get(alloc_id)?;
+        let done = record.done.filter(|_| record.boot_id == self.settings.boot_id)?;
+        Some(done.status)
+    }
+
+    /// Tells whether the namespace of a network is as it was set up.
+    pub fn is_pinned(&self, alloc_id: AllocId, source: &Source) -> bool {
+        netns::is_pinned(&self.namespace(alloc_id), source.parts().1)
     }
 
     /// Lists the allocations with a network, or a part of one, and the driver that owns the namespace.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
 
 use crate::engine::Engine;
+use crate::pause::Pauses;
 use crate::pull::Pulls;
 use crate::records::Records;
 use crate::settings::Settings;
@@ -17,6 +18,7 @@ pub struct Docker {
     pub(crate) engine: Engine,
     pub(crate) records: Records,
     pub(crate) pulls: Pulls,
+    pub(crate) pauses: Pauses,
     pub(crate) boot_id: String,
     /// The result of the last probe.
     fingerprint: Mutex<Fingerprint>,
@@ -35,6 +37,7 @@ impl Docker {
             engine: Engine::new(settings.config.socket.clone()),
             records: Records::new(settings.state_dir.clone()),
             pulls: Pulls::default(),
+            pauses: Pauses::default(),
             boot_id: boot_id(),
             fingerprint: Mutex::new(Fingerprint {
                 description: description.to_owned(),

@@ -4,7 +4,7 @@ use std::fs;
 
 use alloc_network::{Mode, Source};
 
-use crate::machine::{Machine, call, elements, plan, run, serve};
+use crate::machine::{remove, Machine, call, elements, plan, run, serve};
 
 const AGENT: Source = Source::Agent;
 
@@ -19,7 +19,7 @@ fn the_removal_leaves_no_rule_namespace_interface_or_lease() {
     assert_eq!((elements(), machine.pins(), machine.leases()), (4, 1, 1));
     assert_eq!(machine.interfaces().len(), 1);
     for _ in 0..2 {
-        networks.tear_down(plan.alloc_id).unwrap();
+        remove(&networks, plan.alloc_id);
         assert_eq!((elements(), machine.pins(), machine.leases()), (0, 0, 0));
         assert_eq!(machine.interfaces(), [""; 0]);
         assert_eq!(networks.all(), []);
@@ -52,7 +52,7 @@ fn an_agent_that_was_killed_between_two_steps_leaves_nothing() {
         let networks = machine.networks();
         assert_eq!(networks.find(&plan, &AGENT), None, "{step}");
         assert_eq!(networks.all(), [(plan.alloc_id, String::new())]);
-        networks.tear_down(plan.alloc_id).unwrap();
+        remove(&networks, plan.alloc_id);
         let left = run("nft", "list ruleset").matches("comment").count();
         assert_eq!((left, machine.pins(), machine.leases()), (0, 0, 0), "{step}");
         // The kernel removes the interface of a namespace a moment after its last pin.
@@ -96,6 +96,6 @@ fn a_port_of_an_allocation_that_is_gone_is_taken_over() {
     serve(&network, 80, "new");
     assert_eq!(call("10.7.0.1", 8080), Ok("new".to_owned()));
     // The removal of the old one leaves the new one's port.
-    networks.tear_down(old.alloc_id).unwrap();
+    remove(&networks, old.alloc_id);
     assert_eq!(call("10.7.0.1", 8080), Ok("new".to_owned()));
 }

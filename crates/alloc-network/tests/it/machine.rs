@@ -157,3 +157,9 @@ pub(crate) fn script(machine: &Machine, name: &str, text: &str) -> PathBuf {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     directory
 }
+
+/// Removes a network as the end of its allocation does.
+pub(crate) fn remove(networks: &Networks, alloc_id: AllocId) {
+    networks.clear(alloc_id).unwrap();
+    networks.forget(alloc_id).unwrap();
+}

@@ -4,7 +4,7 @@ use std::fs;
 
 use alloc_network::{Mode, Source};
 
-use crate::machine::{Machine, call, plan, script, serve};
+use crate::machine::{remove, Machine, call, plan, script, serve};
 
 const AGENT: Source = Source::Agent;
 
@@ -52,7 +52,7 @@ fn scenario_068_failed_tries_are_undone_before_the_next() {
     assert_eq!(input["runtimeConfig"]["portMappings"][0]["hostPort"], 8080);
     assert_eq!(fs::read_to_string(plugins.join("args")).unwrap(), "IgnoreUnknown=true");
     assert!(networks.find(&plan, &AGENT).is_some());
-    networks.tear_down(plan.alloc_id).unwrap();
+    remove(&networks, plan.alloc_id);
     assert!(log().ends_with("ADD\nCHECK\nDEL\n"), "{}", log());
     let input = fs::read_to_string(plugins.join("DEL.json")).unwrap();
     assert!(input.contains("prevResult"), "{input}");
@@ -74,7 +74,7 @@ fn an_operators_network_without_portmap_gets_our_port_mappings() {
     let network = networks.set_up(&plan, &AGENT).unwrap();
     serve(&network, 80, "lan");
     assert_eq!(call("10.7.0.1", 8080), Ok("lan".to_owned()));
-    networks.tear_down(plan.alloc_id).unwrap();
+    remove(&networks, plan.alloc_id);
     assert_eq!(machine.interfaces(), [""; 0]);
 }
 

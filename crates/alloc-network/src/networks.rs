@@ -88,9 +88,12 @@ impl Networks {
         let record = self.records.get(plan.alloc_id)?;
         let done = record.done.as_ref()?;
         let is_same = record.boot_id == self.settings.boot_id && record.plan == *plan;
-        let (owner, pid) = source.parts();
         let namespace = self.namespace(plan.alloc_id);
-        if !is_same || record.owner != owner || !netns::is_pinned(&namespace, pid) {
+        if !is_same || record.owner != source.parts().0 {
+            return None;
+        }
+        self.pin_again(plan.alloc_id, source);
+        if !netns::is_pinned(&namespace, source.parts().1) {
             return None;
         }
         if let (Some(list), Some(result)) = (&record.list, &done.result) {
@@ -129,11 +132,29 @@ impl Networks {
     /// The step that failed. What was made stays until [`Self::clear`].
     pub fn set_up(&self, plan: &Plan, source: &Source) -> Result<Network, Error> {
         if let Some(earlier) = self.records.get(plan.alloc_id) {
+            self.pin_again(plan.alloc_id, source);
             self.disconnect(&earlier)?;
         }
         let record = self.record(plan, source.parts().0)?;
         self.records.put(&record)?;
         self.make(record, source)
+    }
+
+    /// Pins the namespace of a driver's process, if the pin is lost: an agent in a container loses its
+    /// mounts when the container is replaced.
+    fn pin_again(&self, alloc_id: AllocId, source: &Source) {
+        let Source::Driver { pid, .. } = source else {
+            return;
+        };
+        let namespace = self.namespace(alloc_id);
+        if netns::is_pinned(&namespace, Some(*pid)) {
+            return;
+        }
+        let pinned = netns::remove(&namespace).and_then(|()| netns::adopt(*pid, &namespace));
+        if let Err(error) = pinned {
+            let error = service_kit::run::chain(&error);
+            warn!(%alloc_id, error, "cannot pin the namespace of a driver");
+        }
     }
 
     fn record(&self, plan: &Plan, owner: &str) -> Result<Record, Error> {

@@ -10,6 +10,7 @@ mod light;
 mod logs;
 mod metrics;
 mod node;
+mod networks;
 mod offers;
 mod reporting;
 mod restart_request;

@@ -147,7 +147,8 @@ impl Networks {
             return;
         };
         let namespace = self.namespace(alloc_id);
-        if netns::is_pinned(&namespace, Some(*pid)) {
+        // Another namespace that is pinned still has its interfaces, which have to be removed first.
+        if netns::is_pinned(&namespace, None) {
             return;
         }
         let pinned = netns::remove(&namespace).and_then(|()| netns::adopt(*pid, &namespace));

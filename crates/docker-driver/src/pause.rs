@@ -113,9 +113,8 @@ fn body(ask: &NetworkAsk, image: String, node_id: &str) -> ContainerCreateBody {
             readonly_rootfs: Some(true),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
-            pids_limit: Some(4),
-            // Killed last: without it the allocation has no network.
-            oom_score_adj: Some(-999),
+            // The runtime needs some threads before it becomes the program.
+            pids_limit: Some(64),
             ..HostConfig::default()
         }),
         ..ContainerCreateBody::default()

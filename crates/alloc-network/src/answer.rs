@@ -7,7 +7,6 @@ use model::job::Dns;
 use serde::Deserialize;
 use serde_json::Value;
 
-
 /// Part of a result that is read. Source: the specification of CNI, "Add Success".
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -139,15 +138,23 @@ mod tests {
         assert_eq!(status.interface, "eth0");
         assert_eq!(status.address, "172.26.64.7");
         assert_eq!(status.address_ipv6, "fd00::7");
-        assert_eq!((dns.servers, dns.searches), (vec!["9.9.9.9".to_owned()], vec!["lan".to_owned()]));
+        assert_eq!(
+            (dns.servers, dns.searches),
+            (vec!["9.9.9.9".to_owned()], vec!["lan".to_owned()])
+        );
     }
 
     #[test]
     fn a_result_without_an_address_is_an_error() {
         assert!(read(&json!({})).is_err());
         assert!(read(&json!({"ips": [{"address": "x", "interface": 4}]})).is_err());
-        let plain = read(&json!({"ips": [{"address": "10.1.0.2/24"}]})).unwrap().0;
-        assert_eq!((plain.interface.as_str(), plain.address.as_str()), ("eth0", "10.1.0.2"));
+        let plain = read(&json!({"ips": [{"address": "10.1.0.2/24"}]}))
+            .unwrap()
+            .0;
+        assert_eq!(
+            (plain.interface.as_str(), plain.address.as_str()),
+            ("eth0", "10.1.0.2")
+        );
     }
 
     #[test]

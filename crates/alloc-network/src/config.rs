@@ -75,11 +75,15 @@ impl NetworkConfig {
         }
         let subnet = &self.bridge_subnet_ipv6;
         if !subnet.is_empty() && !is_subnet(subnet, IpAddr::is_ipv6) {
-            let problem = format!("{subnet:?} is no IPv6 subnet: want one as in fd00:a110:c8::/120");
+            let problem =
+                format!("{subnet:?} is no IPv6 subnet: want one as in fd00:a110:c8::/120");
             return Some(("network.bridge_subnet_ipv6", problem));
         }
         if !self.run_dir.is_absolute() {
-            let problem = format!("{} is relative: want an absolute path", self.run_dir.display());
+            let problem = format!(
+                "{} is relative: want an absolute path",
+                self.run_dir.display()
+            );
             return Some(("network.run_dir", problem));
         }
         None
@@ -112,10 +116,18 @@ mod tests {
             ("network.bridge_name", |it| it.bridge_name.clear()),
             ("network.bridge_name", |it| it.bridge_name = "b".repeat(16)),
             ("network.bridge_name", |it| it.bridge_name = "a b".into()),
-            ("network.bridge_subnet", |it| it.bridge_subnet = "10.0.0.0".into()),
-            ("network.bridge_subnet", |it| it.bridge_subnet = "10.0.0.0/31".into()),
-            ("network.bridge_subnet", |it| it.bridge_subnet = "fd00::/64".into()),
-            ("network.bridge_subnet_ipv6", |it| it.bridge_subnet_ipv6 = "10.0.0.0/8".into()),
+            ("network.bridge_subnet", |it| {
+                it.bridge_subnet = "10.0.0.0".into()
+            }),
+            ("network.bridge_subnet", |it| {
+                it.bridge_subnet = "10.0.0.0/31".into()
+            }),
+            ("network.bridge_subnet", |it| {
+                it.bridge_subnet = "fd00::/64".into()
+            }),
+            ("network.bridge_subnet_ipv6", |it| {
+                it.bridge_subnet_ipv6 = "10.0.0.0/8".into()
+            }),
             ("network.run_dir", |it| it.run_dir = "run".into()),
         ];
         for (field, change) in table {

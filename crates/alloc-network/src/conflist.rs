@@ -73,7 +73,9 @@ impl ConfList {
             return Err("has no plugins: write \"plugins\": [ … ]".to_owned());
         }
         if let Some(name) = list.types().find(|name| !is_program(name)) {
-            return Err(format!("has a plugin of type {name:?}: want the name of a program"));
+            return Err(format!(
+                "has a plugin of type {name:?}: want the name of a program"
+            ));
         }
         Ok(list)
     }
@@ -81,24 +83,35 @@ impl ConfList {
     /// Returns the programs of the plugins and of their address managers.
     pub(crate) fn types(&self) -> impl Iterator<Item = &str> {
         self.plugins.iter().flat_map(|plugin| {
-            let ipam = plugin.get("ipam").map(plugin_type).filter(|name| !name.is_empty());
+            let ipam = plugin
+                .get("ipam")
+                .map(plugin_type)
+                .filter(|name| !name.is_empty());
             std::iter::once(plugin_type(plugin)).chain(ipam)
         })
     }
 
     /// Tells whether one of the plugins maps ports.
     pub(crate) fn maps_ports(&self) -> bool {
-        self.plugins.iter().any(|plugin| has_capability(plugin, "portMappings"))
+        self.plugins
+            .iter()
+            .any(|plugin| has_capability(plugin, "portMappings"))
     }
 }
 
 pub(crate) fn plugin_type(plugin: &Value) -> &str {
-    plugin.get("type").and_then(Value::as_str).unwrap_or_default()
+    plugin
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 pub(crate) fn has_capability(plugin: &Value, name: &str) -> bool {
     let capabilities = plugin.get("capabilities");
-    capabilities.and_then(|all| all.get(name)).and_then(Value::as_bool) == Some(true)
+    capabilities
+        .and_then(|all| all.get(name))
+        .and_then(Value::as_bool)
+        == Some(true)
 }
 
 /// Tells whether `name` is a file's name, not a path out of the plugins' directories.
@@ -127,7 +140,10 @@ mod tests {
         let bridge = &ConfList::bridge(&config).plugins[0];
         assert_eq!(bridge["bridge"], "other");
         assert_eq!(bridge["hairpinMode"], false);
-        assert_eq!(bridge["ipam"]["ranges"][1], json!([{"subnet": "fd00::/64"}]));
+        assert_eq!(
+            bridge["ipam"]["ranges"][1],
+            json!([{"subnet": "fd00::/64"}])
+        );
         assert_eq!(bridge["ipam"]["routes"][1], json!({"dst": "::/0"}));
     }
 
@@ -139,7 +155,10 @@ mod tests {
                 {"type": "portmap", "capabilities": {"portMappings": true}}]}"#,
         )
         .unwrap();
-        assert_eq!(list.types().collect::<Vec<_>>(), ["macvlan", "dhcp", "portmap"]);
+        assert_eq!(
+            list.types().collect::<Vec<_>>(),
+            ["macvlan", "dhcp", "portmap"]
+        );
         assert!(list.maps_ports());
         let single = ConfList::parse(r#"{"name": "p", "cniVersion": "0.4.0", "type": "ptp"}"#);
         assert_eq!(single.unwrap().types().collect::<Vec<_>>(), ["ptp"]);

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use model::NetworkStatus;
 use model::job::Dns;
 
-
 /// Returns `hosts`: local names, and the allocation's own.
 pub(crate) fn hosts(hostname: &str, status: &NetworkStatus) -> String {
     let mut text = "\
@@ -39,13 +38,20 @@ pub(crate) fn resolv_conf(asked: &[&Dns], host: &str, upstream: &str) -> String 
     };
     let all = || asked.iter().copied().chain([&host]);
     let first = |part: fn(&Dns) -> &Vec<String>| {
-        all().map(part).find(|part| !part.is_empty()).cloned().unwrap_or_default()
+        all()
+            .map(part)
+            .find(|part| !part.is_empty())
+            .cloned()
+            .unwrap_or_default()
     };
     let mut text = String::new();
     for server in first(|dns| &dns.servers) {
         text += &format!("nameserver {server}\n");
     }
-    for (word, part) in [("search", first(|dns| &dns.searches)), ("options", first(|dns| &dns.options))] {
+    for (word, part) in [
+        ("search", first(|dns| &dns.searches)),
+        ("options", first(|dns| &dns.options)),
+    ] {
         if !part.is_empty() {
             text += &format!("{word} {}\n", part.join(" "));
         }
@@ -59,7 +65,9 @@ fn read(text: &str) -> Dns {
     for line in text.lines() {
         let mut words = line.split_whitespace().map(str::to_owned);
         match words.next().as_deref() {
-            Some("nameserver") => dns.servers.extend(words.next().filter(|it| !is_loopback(it))),
+            Some("nameserver") => dns
+                .servers
+                .extend(words.next().filter(|it| !is_loopback(it))),
             Some("search" | "domain") => dns.searches = words.collect(),
             Some("options") => dns.options.extend(words),
             _ => {}
@@ -69,14 +77,17 @@ fn read(text: &str) -> Dns {
 }
 
 fn is_loopback(server: &str) -> bool {
-    server.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    server
+        .parse::<IpAddr>()
+        .is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HOST: &str = "# comment\nnameserver 127.0.0.53\nnameserver 10.0.0.2\nsearch lan\noptions edns0\n";
+    const HOST: &str =
+        "# comment\nnameserver 127.0.0.53\nnameserver 10.0.0.2\nsearch lan\noptions edns0\n";
 
     #[test]
     fn the_jobs_part_wins_over_the_plugins_and_the_hosts() {
@@ -87,7 +98,13 @@ mod tests {
         };
         let none = dns(&[], &[]);
         for (job, plugin, host, upstream, want) in [
-            (&none, &none, HOST, "", "nameserver 10.0.0.2\nsearch lan\noptions edns0\n"),
+            (
+                &none,
+                &none,
+                HOST,
+                "",
+                "nameserver 10.0.0.2\nsearch lan\noptions edns0\n",
+            ),
             (
                 &dns(&["9.9.9.9"], &[]),
                 &dns(&["1.1.1.1"], &["cni"]),
@@ -95,7 +112,13 @@ mod tests {
                 "",
                 "nameserver 9.9.9.9\nsearch cni\noptions edns0\n",
             ),
-            (&none, &none, "nameserver 127.0.0.53\n", "nameserver 10.0.0.3\n", "nameserver 10.0.0.3\n"),
+            (
+                &none,
+                &none,
+                "nameserver 127.0.0.53\n",
+                "nameserver 10.0.0.3\n",
+                "nameserver 10.0.0.3\n",
+            ),
             (&none, &none, "nameserver ::1\n", "", ""),
             (&none, &none, "", "", ""),
         ] {
@@ -110,7 +133,10 @@ mod tests {
             ..NetworkStatus::default()
         };
         let text = hosts("web", &status);
-        assert!(text.ends_with("ip6-allrouters\n172.26.64.2\tweb\n"), "{text}");
+        assert!(
+            text.ends_with("ip6-allrouters\n172.26.64.2\tweb\n"),
+            "{text}"
+        );
         assert!(text.starts_with("127.0.0.1\tlocalhost\n"));
     }
 }

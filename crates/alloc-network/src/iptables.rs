@@ -15,7 +15,11 @@ const LOCK_WAIT: &str = "10";
 /// # Errors
 /// The message of the program.
 pub(crate) fn ensure(bridge: &str, has_ipv6: bool) -> Result<(), Error> {
-    let programs = if has_ipv6 { &["iptables", "ip6tables"][..] } else { &["iptables"] };
+    let programs = if has_ipv6 {
+        &["iptables", "ip6tables"][..]
+    } else {
+        &["iptables"]
+    };
     for program in programs {
         let Some(listed) = run(program, &["-S"])? else {
             continue;

@@ -29,7 +29,10 @@ fn element(set: &str, element: &Value, is_map: bool) -> Option<Element> {
         _ => (element, None),
     };
     let (key, comment) = match key.get("elem") {
-        Some(inner) => (inner.get("val")?, inner.get("comment").and_then(Value::as_str)),
+        Some(inner) => (
+            inner.get("val")?,
+            inner.get("comment").and_then(Value::as_str),
+        ),
         None => (key, None),
     };
     Some(Element {

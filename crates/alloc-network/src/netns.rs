@@ -18,7 +18,8 @@ pub(crate) fn create(path: &Path) -> Result<(), Error> {
     let path = path.to_owned();
     // The namespace is the thread's, and must not become another task's.
     on_thread(move || {
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| failed("cannot leave the host's", error))?;
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|error| failed("cannot leave the host's", error))?;
         loopback_up().map_err(|source| Error::Namespace {
             what: "its loopback interface does not start",
             source,
@@ -43,7 +44,8 @@ pub(crate) fn is_pinned(path: &Path, pid: Option<i32>) -> bool {
 /// Removes a pin. The namespace ends with its last process.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     while is_pinned(path, None) {
-        umount2(path, MntFlags::MNT_DETACH).map_err(|error| failed("its pin cannot be removed", error))?;
+        umount2(path, MntFlags::MNT_DETACH)
+            .map_err(|error| failed("its pin cannot be removed", error))?;
     }
     match fs::remove_file(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Path {
@@ -58,10 +60,12 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
 /// Tells whether the agent may make namespaces.
 pub(crate) fn problem() -> Option<String> {
     let made = on_thread(|| {
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| failed("cannot leave the host's", error))?;
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|error| failed("cannot leave the host's", error))?;
         Ok(())
     });
-    made.err().map(|_| "the agent may not make network namespaces: it has to run as root".to_owned())
+    made.err()
+        .map(|_| "the agent may not make network namespaces: it has to run as root".to_owned())
 }
 
 fn pin(namespace: &Path, path: &Path) -> Result<(), Error> {
@@ -112,8 +116,15 @@ fn loopback_up() -> io::Result<()> {
     }
     let up = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or_default();
     request.ifr_ifru.ifru_flags = up;
-    #[expect(unsafe_code, reason = "no library of the workspace starts an interface")]
+    #[expect(
+        unsafe_code,
+        reason = "no library of the workspace starts an interface"
+    )]
     // SAFETY: the descriptor is open, and the kernel reads the struct alone.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

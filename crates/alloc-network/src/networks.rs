@@ -86,7 +86,7 @@ impl Networks {
     /// all of it is left.
     pub fn find(&self, plan: &Plan, source: &Source) -> Option<Network> {
         let record = self.records.get(plan.alloc_id)?;
-        let done = record.done.as_ref()?;
+        let done = record.done.as_ref().filter(|_| !record.is_ending)?;
         let is_same = record.boot_id == self.settings.boot_id && record.plan == *plan;
         let namespace = self.namespace(plan.alloc_id);
         if !is_same || record.owner != source.parts().0 {
@@ -165,6 +165,7 @@ impl Networks {
             owner: owner.to_owned(),
             list: self.list(&plan.mode)?,
             done: None,
+            is_ending: false,
         })
     }
 
@@ -229,6 +230,11 @@ impl Networks {
         };
         let alloc_id = record.plan.alloc_id;
         let is_current = record.boot_id == self.settings.boot_id;
+        // From now on it is not kept up. The plugins' result stays, for another try.
+        self.records.put(&Record {
+            is_ending: true,
+            ..record.clone()
+        })?;
         if is_current {
             let comment = alloc_id.to_string();
             nft::remove(|of| of == comment)?;
@@ -243,7 +249,9 @@ impl Networks {
     /// Returns the addresses of a network as they were set up in this boot of the machine.
     pub fn status(&self, alloc_id: AllocId) -> Option<NetworkStatus> {
         let record = self.records.get(alloc_id)?;
-        let done = record.done.filter(|_| record.boot_id == self.settings.boot_id)?;
+        let done = record
+            .done
+            .filter(|_| record.boot_id == self.settings.boot_id)?;
         Some(done.status)
     }
 
@@ -256,7 +264,8 @@ impl Networks {
     pub fn all(&self) -> Vec<(AllocId, String)> {
         let owner = |alloc_id| self.records.get(alloc_id).map(|record| record.owner);
         let all = self.records.all().into_iter();
-        all.map(|alloc_id| (alloc_id, owner(alloc_id).unwrap_or_default())).collect()
+        all.map(|alloc_id| (alloc_id, owner(alloc_id).unwrap_or_default()))
+            .collect()
     }
 
     /// Tells whether an allocation has a network or a part of one, and returns the driver that owns the
@@ -265,7 +274,39 @@ impl Networks {
         if !self.records.directory(alloc_id).exists() {
             return None;
         }
-        Some(self.records.get(alloc_id).map(|record| record.owner).unwrap_or_default())
+        Some(
+            self.records
+                .get(alloc_id)
+                .map(|record| record.owner)
+                .unwrap_or_default(),
+        )
+    }
+
+    /// Maps the ports anew of networks whose elements are gone: another program may have flushed all
+    /// rules, as a reload of a firewall does.
+    pub fn repair(&self) {
+        let ids = self.records.all();
+        // Without networks the machine may have no nftables either.
+        let Some(present) = (!ids.is_empty()).then(nft::comments).and_then(Result::ok) else {
+            return;
+        };
+        for alloc_id in ids {
+            let Some(record) = self.records.get(alloc_id).filter(|record| !record.is_ending) else {
+                continue;
+            };
+            let is_current = record.boot_id == self.settings.boot_id && record.list.is_some();
+            let Some(done) = record.done.as_ref().filter(|_| is_current) else {
+                continue;
+            };
+            if present.contains(&alloc_id.to_string()) {
+                continue;
+            }
+            warn!(%alloc_id, "the port mappings are gone; another program has removed them");
+            if let Err(error) = self.map_ports(&record, &done.status) {
+                let error = service_kit::run::chain(&error);
+                warn!(%alloc_id, error, "cannot map the ports of an allocation again");
+            }
+        }
     }
 
     /// Removes port mappings and leases of allocations without a namespace: those of agents that lost
@@ -281,9 +322,17 @@ impl Networks {
             && let Err(error) = nft::remove(is_gone)
         {
             let error = service_kit::run::chain(&error);
-            warn!(error, "cannot remove port mappings of allocations that are gone");
+            warn!(
+                error,
+                "cannot remove port mappings of allocations that are gone"
+            );
         }
-        let leases = self.settings.config.run_dir.join("leases").join(BRIDGE_NETWORK);
+        let leases = self
+            .settings
+            .config
+            .run_dir
+            .join("leases")
+            .join(BRIDGE_NETWORK);
         for entry in fs::read_dir(leases).into_iter().flatten().flatten() {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             if text.lines().next().is_some_and(is_gone) {
@@ -304,9 +353,18 @@ impl Networks {
             allow_local_sources(bridge)?;
             iptables::ensure(bridge, !config.bridge_subnet_ipv6.is_empty())?;
         }
-        let ports = if list.maps_ports() { &[][..] } else { &record.plan.ports };
+        let ports = if list.maps_ports() {
+            &[][..]
+        } else {
+            &record.plan.ports
+        };
         let bridge = is_bridge.then_some(config.bridge_name.as_str());
-        nft::add(&ruleset::elements(record.plan.alloc_id, ports, status, bridge))
+        nft::add(&ruleset::elements(
+            record.plan.alloc_id,
+            ports,
+            status,
+            bridge,
+        ))
     }
 
     fn write_files(&self, plan: &Plan, status: &NetworkStatus, asked: &[Dns]) -> Result<(), Error> {
@@ -314,9 +372,13 @@ impl Networks {
         self.records.put_file(plan.alloc_id, "hosts", &hosts)?;
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let asked: Vec<&Dns> = asked.iter().collect();
-        let resolv_conf =
-            dns::resolv_conf(&asked, &read("/etc/resolv.conf"), &read(UPSTREAM_RESOLV_CONF));
-        self.records.put_file(plan.alloc_id, "resolv.conf", &resolv_conf)?;
+        let resolv_conf = dns::resolv_conf(
+            &asked,
+            &read("/etc/resolv.conf"),
+            &read(UPSTREAM_RESOLV_CONF),
+        );
+        self.records
+            .put_file(plan.alloc_id, "resolv.conf", &resolv_conf)?;
         Ok(())
     }
 
@@ -332,7 +394,11 @@ impl Networks {
     }
 
     fn namespace(&self, alloc_id: AllocId) -> PathBuf {
-        self.settings.config.run_dir.join("netns").join(alloc_id.to_string())
+        self.settings
+            .config
+            .run_dir
+            .join("netns")
+            .join(alloc_id.to_string())
     }
 
     fn list(&self, mode: &Mode) -> Result<Option<ConfList>, Error> {
@@ -352,7 +418,12 @@ impl Networks {
         }
     }
 
-    fn chain<'a>(&'a self, list: &'a ConfList, plan: &'a Plan, namespace: &'a std::path::Path) -> Chain<'a> {
+    fn chain<'a>(
+        &'a self,
+        list: &'a ConfList,
+        plan: &'a Plan,
+        namespace: &'a std::path::Path,
+    ) -> Chain<'a> {
         Chain {
             list,
             plan,

@@ -50,6 +50,14 @@ pub(crate) fn remove(is_gone: impl Fn(&str) -> bool) -> Result<(), Error> {
     result
 }
 
+/// Returns the comments of all elements.
+///
+/// # Errors
+/// The message of `nft`.
+pub(crate) fn comments() -> Result<BTreeSet<String>, Error> {
+    Ok(list()?.into_iter().map(|element| element.comment).collect())
+}
+
 /// Lists the elements; none if there is no table.
 fn list() -> Result<Vec<Element>, Error> {
     let mut command = program::command("nft");

@@ -29,7 +29,10 @@ impl Offer {
     pub fn attributes(&self) -> BTreeMap<String, String> {
         let mut attributes = BTreeMap::new();
         for (mode, problem) in &self.modes {
-            attributes.insert(model::network_attribute(mode), problem.is_none().to_string());
+            attributes.insert(
+                model::network_attribute(mode),
+                problem.is_none().to_string(),
+            );
             if let Some(problem) = problem {
                 attributes.insert(format!("unique.network.{mode}.problem"), problem.clone());
             }
@@ -52,7 +55,9 @@ pub(crate) fn probe(config: &NetworkConfig) -> Offer {
     let no_namespace = netns::problem();
     let no_nft = nft::problem();
     let of_list = |list: &ConfList| {
-        let missing = list.types().find(|name| plugins::find(&config.cni_path, name).is_none());
+        let missing = list
+            .types()
+            .find(|name| plugins::find(&config.cni_path, name).is_none());
         let missing = missing.map(|name| {
             format!(
                 "the CNI plugin {name} is missing in {}: install the package containernetworking-plugins, \
@@ -84,14 +89,22 @@ pub(crate) fn read_lists(directory: &Path) -> (Vec<ConfList>, Vec<String>) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     let is_list = |name: &str| matches!(name, "conf" | "conflist" | "json");
-    paths.retain(|path| path.extension().and_then(|it| it.to_str()).is_some_and(is_list));
+    paths.retain(|path| {
+        path.extension()
+            .and_then(|it| it.to_str())
+            .is_some_and(is_list)
+    });
     paths.sort();
     let (mut lists, mut problems) = (Vec::<ConfList>::new(), Vec::new());
     for path in paths {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string());
         match text.and_then(|text| ConfList::parse(&text)) {
             Ok(list) if lists.iter().any(|known| known.name == list.name) => {
-                problems.push(format!("{}: the name {:?} is in use", path.display(), list.name));
+                problems.push(format!(
+                    "{}: the name {:?} is in use",
+                    path.display(),
+                    list.name
+                ));
             }
             Ok(list) => lists.push(list),
             Err(problem) => problems.push(format!("{}: {problem}", path.display())),
@@ -122,7 +135,10 @@ fn version(word: &str) -> Option<&str> {
     let word = word.strip_prefix('v').unwrap_or(word);
     let is_version = word.split('.').count() >= 3
         && word.starts_with(|c: char| c.is_ascii_digit())
-        && word.split(['.', '-', '+', '~']).take(3).all(|part| part.parse::<u32>().is_ok());
+        && word
+            .split(['.', '-', '+', '~'])
+            .take(3)
+            .all(|part| part.parse::<u32>().is_ok());
     is_version.then_some(word)
 }
 
@@ -147,7 +163,10 @@ mod tests {
     fn broken_files_are_named_and_the_others_are_used() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
-        write("10-a.conflist", r#"{"name": "a", "plugins": [{"type": "ptp"}]}"#);
+        write(
+            "10-a.conflist",
+            r#"{"name": "a", "plugins": [{"type": "ptp"}]}"#,
+        );
         write("20-b.conf", "{");
         write("30-a.json", r#"{"name": "a", "type": "bridge"}"#);
         write("readme.txt", "x");

@@ -117,7 +117,9 @@ fn cni_args(
     own: BTreeMap<String, String>,
 ) -> String {
     let mut args = own;
-    args.retain(|name, value| !name.is_empty() && !name.contains([';', '=']) && !value.contains(';'));
+    args.retain(|name, value| {
+        !name.is_empty() && !name.contains([';', '=']) && !value.contains(';')
+    });
     for (name, value) in [
         ("IgnoreUnknown", "true".to_owned()),
         ("NOMAD_REGION", job.region.clone()),
@@ -131,6 +133,9 @@ fn cni_args(
             args.insert(name.to_owned(), value);
         }
     }
-    let pairs: Vec<String> = args.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let pairs: Vec<String> = args
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     pairs.join(";")
 }

@@ -46,7 +46,9 @@ impl Chain<'_> {
     /// The plugin that found a difference.
     pub(crate) fn check(&self, result: &Value) -> Result<(), Error> {
         // Earlier versions have no CHECK.
-        let is_early = ["0.1", "0.2", "0.3"].iter().any(|it| self.list.version.starts_with(it));
+        let is_early = ["0.1", "0.2", "0.3"]
+            .iter()
+            .any(|it| self.list.version.starts_with(it));
         if is_early || self.list.version.is_empty() {
             return Ok(());
         }
@@ -71,7 +73,12 @@ impl Chain<'_> {
         first
     }
 
-    fn run(&self, verb: &'static str, plugin: &Value, previous: Option<&Value>) -> Result<String, Error> {
+    fn run(
+        &self,
+        verb: &'static str,
+        plugin: &Value,
+        previous: Option<&Value>,
+    ) -> Result<String, Error> {
         let name = plugin_type(plugin);
         let program = find(self.path, name).ok_or_else(|| Error::NoPlugin {
             plugin: name.to_owned(),
@@ -103,7 +110,10 @@ impl Chain<'_> {
 pub(crate) fn find(path: &[String], name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let is_program = |file: &PathBuf| {
-        file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        file.metadata()
+            .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
-    path.iter().map(|directory| Path::new(directory).join(name)).find(is_program)
+    path.iter()
+        .map(|directory| Path::new(directory).join(name))
+        .find(is_program)
 }

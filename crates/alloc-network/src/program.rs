@@ -40,7 +40,10 @@ pub(crate) fn run(command: &mut Command, input: Vec<u8>) -> Result<Output, Error
         program: program.clone(),
         source,
     };
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program may end without reading its input.

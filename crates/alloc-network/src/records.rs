@@ -28,6 +28,9 @@ pub(crate) struct Record {
     pub(crate) list: Option<ConfList>,
     /// `None`: the network is not complete.
     pub(crate) done: Option<Done>,
+    /// Its removal has begun.
+    #[serde(default)]
+    pub(crate) is_ending: bool,
 }
 
 /// Results of a complete network.
@@ -56,7 +59,10 @@ impl Records {
     pub(crate) fn put(&self, record: &Record) -> Result<(), Error> {
         let directory = self.directory(record.plan.alloc_id);
         let written = || {
-            fs::DirBuilder::new().recursive(true).mode(0o711).create(&directory)?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o711)
+                .create(&directory)?;
             write(&directory.join(RECORD), &serde_json::to_vec(record)?)
         };
         written().map_err(|source| Error::Path {
@@ -68,7 +74,12 @@ impl Records {
 
     /// Writes a file beside the record, and returns its path. A file that tasks have mounted keeps its
     /// inode.
-    pub(crate) fn put_file(&self, alloc_id: AllocId, name: &str, text: &str) -> Result<PathBuf, Error> {
+    pub(crate) fn put_file(
+        &self,
+        alloc_id: AllocId,
+        name: &str,
+        text: &str,
+    ) -> Result<PathBuf, Error> {
         let path = self.directory(alloc_id).join(name);
         match fs::write(&path, text) {
             Ok(()) => Ok(path),
@@ -101,7 +112,9 @@ impl Records {
     /// Lists the allocations with records, readable or not.
     pub(crate) fn all(&self) -> Vec<AllocId> {
         let entries = fs::read_dir(&self.base).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect()
     }
 }
 

@@ -8,7 +8,12 @@ use crate::plan::Plan;
 
 /// Returns the standard input of one plugin. Source: the specification of CNI, "Deriving execution
 /// configuration".
-pub(crate) fn input(list: &ConfList, plugin: &Value, plan: &Plan, previous: Option<&Value>) -> Value {
+pub(crate) fn input(
+    list: &ConfList,
+    plugin: &Value,
+    plan: &Plan,
+    previous: Option<&Value>,
+) -> Value {
     let mut input = plugin.as_object().cloned().unwrap_or_default();
     input.insert("name".to_owned(), json!(list.name));
     input.insert("cniVersion".to_owned(), json!(list.version));

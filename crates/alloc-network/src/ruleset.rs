@@ -85,8 +85,16 @@ pub(crate) fn elements(
         });
     };
     for (address, is_family, names) in [
-        (&status.address, IpAddr::is_ipv4 as fn(&IpAddr) -> bool, ["any4", "host4", "allocs4", "bridged4"]),
-        (&status.address_ipv6, IpAddr::is_ipv6, ["any6", "host6", "allocs6", "bridged6"]),
+        (
+            &status.address,
+            IpAddr::is_ipv4 as fn(&IpAddr) -> bool,
+            ["any4", "host4", "allocs4", "bridged4"],
+        ),
+        (
+            &status.address_ipv6,
+            IpAddr::is_ipv6,
+            ["any6", "host6", "allocs6", "bridged6"],
+        ),
     ] {
         if address.is_empty() {
             continue;
@@ -96,13 +104,26 @@ pub(crate) fn elements(
         if bridge.is_some() {
             add(bridged, address.clone(), None);
         }
-        for PortMapping { host_ip, host_port, to } in ports {
+        for PortMapping {
+            host_ip,
+            host_port,
+            to,
+        } in ports
+        {
             let value = format!("{address} . {to}");
             for protocol in PROTOCOLS {
                 match host_ip {
-                    None => add(any, format!("{protocol} . {host_port}"), Some(value.clone())),
+                    None => add(
+                        any,
+                        format!("{protocol} . {host_port}"),
+                        Some(value.clone()),
+                    ),
                     Some(ip) if is_family(ip) => {
-                        add(host, format!("{ip} . {protocol} . {host_port}"), Some(value.clone()));
+                        add(
+                            host,
+                            format!("{ip} . {protocol} . {host_port}"),
+                            Some(value.clone()),
+                        );
                     }
                     Some(_) => {}
                 }
@@ -126,12 +147,21 @@ pub(crate) fn transaction(old: &[Element], new: &[Element]) -> String {
     for Element { set, key, .. } in old {
         text += &format!("delete element inet {TABLE} {set} {{ {key} }}\n");
     }
-    for Element { set, key, value, comment } in new {
+    for Element {
+        set,
+        key,
+        value,
+        comment,
+    } in new
+    {
         let comment = match comment.as_str() {
             "" => String::new(),
             comment => format!(" comment {comment:?}"),
         };
-        let value = value.as_ref().map(|value| format!(" : {value}")).unwrap_or_default();
+        let value = value
+            .as_ref()
+            .map(|value| format!(" : {value}"))
+            .unwrap_or_default();
         text += &format!("add element inet {TABLE} {set} {{ {key}{comment}{value} }}\n");
     }
     text
@@ -149,7 +179,11 @@ mod tests {
         }
     }
 
-    fn lines(ports: &[(Option<&str>, u16, u16)], status: &NetworkStatus, bridge: Option<&str>) -> Vec<String> {
+    fn lines(
+        ports: &[(Option<&str>, u16, u16)],
+        status: &NetworkStatus,
+        bridge: Option<&str>,
+    ) -> Vec<String> {
         let ports: Vec<PortMapping> = ports
             .iter()
             .map(|(host_ip, host_port, to)| PortMapping {

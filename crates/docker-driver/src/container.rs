@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Status};
-use model::{AllocId, ExitResult};
 use model::glob::glob_matches;
+use model::{AllocId, ExitResult};
 use task_drivers::{TaskConfig, TaskId};
 
 use crate::options::Options;
@@ -76,7 +76,9 @@ pub(crate) fn labels(
 /// Returns the labels of an allocation's pause container.
 pub(crate) fn network_labels(alloc_id: AllocId, node_id: &str) -> HashMap<String, String> {
     let labels = [(ALLOC, alloc_id.to_string()), (NODE, node_id.to_owned())];
-    labels.map(|(label, value)| (label.to_owned(), value)).into()
+    labels
+        .map(|(label, value)| (label.to_owned(), value))
+        .into()
 }
 
 /// Reads the attempt from a container's labels; `None`: it is none of a node's.
@@ -118,7 +120,9 @@ pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
         task_id: task_id(&config.labels.unwrap_or_default()),
         state,
         stop_signal: config.stop_signal.unwrap_or_default(),
-        pid: pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default(),
+        pid: pid
+            .and_then(|pid| i32::try_from(pid).ok())
+            .unwrap_or_default(),
     }
 }
 

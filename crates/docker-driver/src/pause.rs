@@ -72,7 +72,9 @@ impl Docker {
                 attempt: 1,
             });
             let got = self.get_image(&config, &options).await;
-            return got.map(|()| configured.clone()).map_err(|error| error.to_string());
+            return got
+                .map(|()| configured.clone())
+                .map_err(|error| error.to_string());
         }
         let (repository, tag) = IMAGE;
         let name = format!("{repository}:{tag}");
@@ -84,7 +86,8 @@ impl Docker {
             Err(Problem::NotFound(_)) => {}
             Err(problem) => return Err(failed(problem)),
         }
-        let archive = archive().map_err(|error| format!("cannot make the image {name}: {error}"))?;
+        let archive =
+            archive().map_err(|error| format!("cannot make the image {name}: {error}"))?;
         let options = CreateImageOptionsBuilder::default()
             .from_src("-")
             .repo(repository)
@@ -199,7 +202,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(PROGRAM);
         let archive = archive().unwrap();
-        tar::Archive::new(archive.as_slice()).unpack(directory.path()).unwrap();
+        tar::Archive::new(archive.as_slice())
+            .unpack(directory.path())
+            .unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
         let mut child = std::process::Command::new(&path).spawn().unwrap();
@@ -223,6 +228,9 @@ mod tests {
         assert_eq!(host.cap_drop, Some(vec!["ALL".to_owned()]));
         assert_eq!(built_in.hostname.as_deref(), Some("web"));
         assert_eq!(built_in.entrypoint, Some(vec!["/pause".to_owned()]));
-        assert_eq!(body(&ask, "registry/pause:3".to_owned(), "").entrypoint, None);
+        assert_eq!(
+            body(&ask, "registry/pause:3".to_owned(), "").entrypoint,
+            None
+        );
     }
 }

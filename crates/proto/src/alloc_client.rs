@@ -1,8 +1,8 @@
 //! The reported state of an allocation: its status, its tasks' states, its health.
 
 use model::{
-    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, NetworkStatus, ServiceRegistration, TaskEvent,
-    TaskPhase, TaskState,
+    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, NetworkStatus, ServiceRegistration,
+    TaskEvent, TaskPhase, TaskState,
 };
 
 use crate::fields::{

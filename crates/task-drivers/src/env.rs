@@ -283,7 +283,10 @@ impl<'a> TaskEnv<'a> {
         for port in alloc.resources.group_ports() {
             let label = &port.label;
             let address = socket_address(ip, inside_port(port));
-            self.set(&format!("NOMAD_ALLOC_INTERFACE_{label}"), network.interface.clone());
+            self.set(
+                &format!("NOMAD_ALLOC_INTERFACE_{label}"),
+                network.interface.clone(),
+            );
             self.set(&format!("NOMAD_ALLOC_IP_{label}"), ip.to_owned());
             self.set(&format!("NOMAD_ALLOC_ADDR_{label}"), address);
         }

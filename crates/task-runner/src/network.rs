@@ -60,7 +60,10 @@ impl AllocNetwork {
     }
 
     fn current(&self) -> Current {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn set(&self, network: Option<Network>) {
@@ -82,7 +85,11 @@ impl AllocNetwork {
         let Some(group) = job.task_group(&alloc.task_group) else {
             return Ok(());
         };
-        let Some(networks) = context.networks.as_ref().filter(|_| Mode::of(group).is_some()) else {
+        let Some(networks) = context
+            .networks
+            .as_ref()
+            .filter(|_| Mode::of(group).is_some())
+        else {
             return Ok(());
         };
         let _changing = self.changing.lock().await;
@@ -135,16 +142,13 @@ pub fn unwanted(networks: &Networks, wanted: &BTreeSet<AllocId>) -> Vec<AllocId>
     all.filter(|alloc_id| !wanted.contains(alloc_id)).collect()
 }
 
-/// Removes the networks of `unwanted` allocations, and what agents without records have left.
+/// Removes the networks of `unwanted` allocations.
 pub async fn sweep(context: &Context, unwanted: Vec<AllocId>) {
     for alloc_id in unwanted {
         info!(%alloc_id, "removing the network of an allocation that is gone");
         if let Err(error) = remove(context, alloc_id).await {
             warn!(%alloc_id, error, "cannot remove a network");
         }
-    }
-    if let Some(networks) = context.networks.clone() {
-        let _ = blocking::spawn(move || networks.sweep()).await;
     }
 }
 
@@ -166,7 +170,10 @@ async fn remove(context: &Context, alloc_id: AllocId) -> Result<(), String> {
 }
 
 /// Returns the driver that makes the namespace; `None`: the agent does.
-fn maker<'a>(context: &'a Context, group: &TaskGroup) -> Result<Option<&'a Arc<dyn Driver>>, String> {
+fn maker<'a>(
+    context: &'a Context,
+    group: &TaskGroup,
+) -> Result<Option<&'a Arc<dyn Driver>>, String> {
     let mut maker = None::<&Arc<dyn Driver>>;
     for task in &group.tasks {
         let Some(driver) = context.drivers.get(task.driver.as_str()) else {
@@ -205,7 +212,9 @@ fn names(assignment: &Assignment, group: &TaskGroup, context: &Context) -> Names
     Names {
         hostname: env.interpolate(&network.hostname),
         dns: network.dns.clone().unwrap_or_default(),
-        cni_args: args.map(|(name, value)| (name.clone(), env.interpolate(value))).collect(),
+        cni_args: args
+            .map(|(name, value)| (name.clone(), env.interpolate(value)))
+            .collect(),
     }
 }
 

@@ -122,7 +122,11 @@ pub(crate) fn target(
         (_, Some(port)) => (port.host_ip.as_str(), port.value),
         (own, None) => {
             let host = own.unwrap_or_else(|| facts.address());
-            let port = if wanted.is_empty() { 0 } else { wanted.parse().ok()? };
+            let port = if wanted.is_empty() {
+                0
+            } else {
+                wanted.parse().ok()?
+            };
             (host, port)
         }
     };

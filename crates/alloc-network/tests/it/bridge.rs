@@ -2,7 +2,7 @@
 
 use alloc_network::{Mode, Source};
 
-use crate::machine::{remove, Machine, call, call_from, elements, plan, run, serve};
+use crate::machine::{Machine, call, call_from, elements, plan, remove, run, serve};
 
 const AGENT: Source = Source::Agent;
 
@@ -26,7 +26,10 @@ fn a_mapped_port_is_reached_from_the_machine_from_other_allocations_and_from_its
         assert_eq!(call(address, 8080), of("web"), "{address}");
     }
     assert_eq!(call("10.7.0.1", 5432), of("db"));
-    assert!(call("127.0.0.1", 5432).is_err(), "the port is on one address");
+    assert!(
+        call("127.0.0.1", 5432).is_err(),
+        "the port is on one address"
+    );
     // From the other allocation: by its own address, and by the machine's.
     assert_eq!(call_from(&db, &web.status.address, 80), of("web"));
     assert_eq!(call_from(&db, "10.7.0.1", 8080), of("web"));
@@ -42,7 +45,9 @@ fn allocations_do_not_reach_the_machines_loopback_addresses() {
         return;
     };
     let networks = machine.networks();
-    let web = networks.set_up(&plan(1, Mode::Bridge, &[]), &AGENT).unwrap();
+    let web = networks
+        .set_up(&plan(1, Mode::Bridge, &[]), &AGENT)
+        .unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:7000").unwrap();
     let file = std::fs::File::open(&web.namespace).unwrap();
     let from_inside = std::thread::spawn(move || {
@@ -64,10 +69,18 @@ fn ports_are_mapped_for_ipv6() {
     };
     machine.config.bridge_subnet_ipv6 = "fd00:a110::/64".to_owned();
     let networks = machine.networks();
-    let plan = plan(1, Mode::Bridge, &[(None, 8080, 80), (Some("fd07::1"), 8081, 80)]);
+    let plan = plan(
+        1,
+        Mode::Bridge,
+        &[(None, 8080, 80), (Some("fd07::1"), 8081, 80)],
+    );
     let web = networks.set_up(&plan, &AGENT).unwrap();
     serve(&web, 80, "web");
-    assert!(web.status.address_ipv6.starts_with("fd00:a110::"), "{:?}", web.status);
+    assert!(
+        web.status.address_ipv6.starts_with("fd00:a110::"),
+        "{:?}",
+        web.status
+    );
     for port in [8080, 8081] {
         assert_eq!(call("fd07::1", port), Ok("web".to_owned()), "{port}");
     }
@@ -90,6 +103,9 @@ fn a_network_outlives_the_agent_and_is_found_whole() {
     run("nft", "flush ruleset");
     assert!(call("10.7.0.1", 8080).is_err());
     assert_eq!(networks.find(&plan, &AGENT), Some(made));
+    assert_eq!(call("10.7.0.1", 8080), Ok("web".to_owned()));
+    run("nft", "flush ruleset");
+    networks.repair();
     assert_eq!(call("10.7.0.1", 8080), Ok("web".to_owned()));
     // A reboot.
     let rebooted = alloc_network::Networks::new(alloc_network::Settings {
@@ -132,7 +148,8 @@ fn scenario_067_many_allocations_at_once_get_addresses_of_their_own() {
                 scope.spawn(move || {
                     let numbers = (0..10).map(|it| maker * 10 + it);
                     let make = |number: u16| {
-                        let plan = plan(number.into(), Mode::Bridge, &[(None, 20_000 + number, 80)]);
+                        let plan =
+                            plan(number.into(), Mode::Bridge, &[(None, 20_000 + number, 80)]);
                         networks.set_up(&plan, &AGENT).unwrap().status.address
                     };
                     numbers.map(make).collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use std::fs;
 
 use alloc_network::{Mode, Source};
 
-use crate::machine::{remove, Machine, call, elements, plan, run, serve};
+use crate::machine::{Machine, call, elements, plan, remove, run, serve};
 
 const AGENT: Source = Source::Agent;
 
@@ -34,11 +34,17 @@ fn an_agent_that_was_killed_between_two_steps_leaves_nothing() {
     };
     let networks = machine.networks();
     let plan = plan(1, Mode::Bridge, &[(None, 8080, 80)]);
-    let record = machine.directory.path().join("networks").join(plan.alloc_id.to_string()).join("network.json");
+    let record = machine
+        .directory
+        .path()
+        .join("networks")
+        .join(plan.alloc_id.to_string())
+        .join("network.json");
     for step in ["record", "namespace", "plugins", "rules"] {
         let made = networks.set_up(&plan, &AGENT).unwrap();
         // As it was before the end of the set-up.
-        let mut value: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+        let mut value: serde_json::Value =
+            serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
         value["done"] = serde_json::Value::Null;
         fs::write(&record, value.to_string()).unwrap();
         if step != "rules" {
@@ -54,7 +60,11 @@ fn an_agent_that_was_killed_between_two_steps_leaves_nothing() {
         assert_eq!(networks.all(), [(plan.alloc_id, String::new())]);
         remove(&networks, plan.alloc_id);
         let left = run("nft", "list ruleset").matches("comment").count();
-        assert_eq!((left, machine.pins(), machine.leases()), (0, 0, 0), "{step}");
+        assert_eq!(
+            (left, machine.pins(), machine.leases()),
+            (0, 0, 0),
+            "{step}"
+        );
         // The kernel removes the interface of a namespace a moment after its last pin.
         let is_gone = (0..50).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -75,7 +85,14 @@ fn what_an_agent_without_its_records_left_is_swept() {
     let pin = networks.set_up(&gone, &AGENT).unwrap().namespace;
     let network = networks.set_up(&stays, &AGENT).unwrap();
     serve(&network, 80, "stays");
-    fs::remove_dir_all(machine.directory.path().join("networks").join(gone.alloc_id.to_string())).unwrap();
+    fs::remove_dir_all(
+        machine
+            .directory
+            .path()
+            .join("networks")
+            .join(gone.alloc_id.to_string()),
+    )
+    .unwrap();
     nix::mount::umount(&pin).unwrap();
     fs::remove_file(&pin).unwrap();
     machine.networks().sweep();

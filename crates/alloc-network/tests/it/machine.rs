@@ -32,7 +32,10 @@ impl Machine {
         let machine = Self { directory, config };
         let offer = machine.networks().offer();
         if let Some(problem) = &offer.modes["bridge"] {
-            assert!(std::env::var_os("KAFILA_REQUIRE_NETWORKS").is_none(), "{problem}");
+            assert!(
+                std::env::var_os("KAFILA_REQUIRE_NETWORKS").is_none(),
+                "{problem}"
+            );
             eprintln!("skipped: {problem}");
             return None;
         }
@@ -62,7 +65,10 @@ impl Machine {
         let listed = run("ip", "-o link show");
         let names = listed.lines().filter_map(|line| line.split(": ").nth(1));
         let own = ["lo", "host0", "kafila"];
-        names.filter(|name| !own.contains(name)).map(str::to_owned).collect()
+        names
+            .filter(|name| !own.contains(name))
+            .map(str::to_owned)
+            .collect()
     }
 
     pub(crate) fn pins(&self) -> usize {
@@ -72,7 +78,9 @@ impl Machine {
     pub(crate) fn leases(&self) -> usize {
         let directory = self.config.run_dir.join("leases/kafila");
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("172.")).count()
+        entries
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("172."))
+            .count()
     }
 }
 
@@ -82,11 +90,16 @@ fn count(directory: &Path) -> usize {
 
 /// Returns the table's elements that name an allocation.
 pub(crate) fn elements() -> usize {
-    run("nft", "list table inet kafila").matches("comment").count()
+    run("nft", "list table inet kafila")
+        .matches("comment")
+        .count()
 }
 
 pub(crate) fn run(program: &str, args: &str) -> String {
-    let output = Command::new(program).args(args.split(' ')).output().unwrap();
+    let output = Command::new(program)
+        .args(args.split(' '))
+        .output()
+        .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {args}: {error}");
     String::from_utf8(output.stdout).unwrap()
@@ -132,7 +145,9 @@ pub(crate) fn call(address: &str, port: u16) -> Result<String, String> {
         TcpStream::connect_timeout(&address, limit).map_err(|error| error.to_string())?;
     connection.set_read_timeout(Some(limit)).unwrap();
     let mut text = String::new();
-    connection.read_to_string(&mut text).map_err(|error| error.to_string())?;
+    connection
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
     Ok(text)
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use alloc_network::{Mode, Source};
 
-use crate::machine::{remove, Machine, call, plan, script, serve};
+use crate::machine::{Machine, call, plan, remove, script, serve};
 
 const AGENT: Source = Source::Agent;
 
@@ -33,7 +33,10 @@ fn scenario_068_failed_tries_are_undone_before_the_next() {
         return;
     };
     let plugins = script(&machine, "flaky", FLAKY);
-    machine.config.cni_path.insert(0, plugins.display().to_string());
+    machine
+        .config
+        .cni_path
+        .insert(0, plugins.display().to_string());
     with_file(
         &mut machine,
         r#"{"name": "lan", "cniVersion": "0.4.0", "plugins": [
@@ -50,7 +53,10 @@ fn scenario_068_failed_tries_are_undone_before_the_next() {
         serde_json::from_slice(&fs::read(plugins.join("ADD.json")).unwrap()).unwrap();
     assert_eq!(input["name"], "lan");
     assert_eq!(input["runtimeConfig"]["portMappings"][0]["hostPort"], 8080);
-    assert_eq!(fs::read_to_string(plugins.join("args")).unwrap(), "IgnoreUnknown=true");
+    assert_eq!(
+        fs::read_to_string(plugins.join("args")).unwrap(),
+        "IgnoreUnknown=true"
+    );
     assert!(networks.find(&plan, &AGENT).is_some());
     remove(&networks, plan.alloc_id);
     assert!(log().ends_with("ADD\nCHECK\nDEL\n"), "{}", log());

@@ -26,9 +26,15 @@ pub(super) fn join(body: &mut ContainerCreateBody, task: &TaskConfig, network: &
     host.dns_search = None;
     host.dns_options = None;
     let binds = host.binds.get_or_insert_default();
-    for (source, target) in [(&network.hosts, "/etc/hosts"), (&network.resolv_conf, "/etc/resolv.conf")] {
+    for (source, target) in [
+        (&network.hosts, "/etc/hosts"),
+        (&network.resolv_conf, "/etc/resolv.conf"),
+    ] {
         // A task that mounts a file of its own there keeps it.
-        if !binds.iter().any(|bind| bind.split(':').nth(1) == Some(target)) {
+        if !binds
+            .iter()
+            .any(|bind| bind.split(':').nth(1) == Some(target))
+        {
             binds.push(format!("{}:{target}", source.display()));
         }
     }
@@ -74,7 +80,9 @@ pub(crate) fn files(options: &Options, hosts: &str, resolv_conf: &str) -> Result
             let kept = resolv_conf.lines().filter(|line| line.starts_with(word));
             match word {
                 _ if values.is_empty() => kept.for_each(|line| text += &format!("{line}\n")),
-                "nameserver" => values.iter().for_each(|it| text += &format!("nameserver {it}\n")),
+                "nameserver" => values
+                    .iter()
+                    .for_each(|it| text += &format!("nameserver {it}\n")),
                 _ => text += &format!("{word} {}\n", values.join(" ")),
             }
         }
@@ -99,14 +107,24 @@ mod tests {
     #[test]
     fn a_tasks_own_hosts_and_servers_are_in_its_files() {
         let (hosts, resolv_conf) = ("127.0.0.1\tlocalhost\n", "nameserver 9.9.9.9\nsearch lan\n");
-        assert_eq!(files(&options(&[], &[]), hosts, resolv_conf), Ok(Files::default()));
-        let own = files(&options(&["db:10.0.0.5", "v6:fd00::1"], &["1.1.1.1"]), hosts, resolv_conf);
+        assert_eq!(
+            files(&options(&[], &[]), hosts, resolv_conf),
+            Ok(Files::default())
+        );
+        let own = files(
+            &options(&["db:10.0.0.5", "v6:fd00::1"], &["1.1.1.1"]),
+            hosts,
+            resolv_conf,
+        );
         let own = own.unwrap();
         assert_eq!(
             own.hosts.as_deref(),
             Some("127.0.0.1\tlocalhost\n10.0.0.5\tdb\nfd00::1\tv6\n")
         );
-        assert_eq!(own.resolv_conf.as_deref(), Some("nameserver 1.1.1.1\nsearch lan\n"));
+        assert_eq!(
+            own.resolv_conf.as_deref(),
+            Some("nameserver 1.1.1.1\nsearch lan\n")
+        );
         for entry in ["db", "db:host-gateway"] {
             let error = files(&options(&[entry], &[]), hosts, resolv_conf).unwrap_err();
             assert!(error.contains(entry), "{error}");

@@ -598,11 +598,20 @@ fn a_task_in_its_allocations_network_joins_the_pause_container() {
     let pause = format!("container:kafila_init_{}", task.id.alloc_id);
     assert_eq!(host["NetworkMode"], pause);
     // The engine refuses all of these for a joined network.
-    for name in ["PortBindings", "ExtraHosts", "Dns", "DnsSearch", "DnsOptions"] {
+    for name in [
+        "PortBindings",
+        "ExtraHosts",
+        "Dns",
+        "DnsSearch",
+        "DnsOptions",
+    ] {
         assert!(host.get(name).is_none_or(Value::is_null), "{name}: {host}");
     }
     for name in ["Hostname", "ExposedPorts", "NetworkingConfig"] {
-        assert!(request.get(name).is_none_or(Value::is_null), "{name}: {request}");
+        assert!(
+            request.get(name).is_none_or(Value::is_null),
+            "{name}: {request}"
+        );
     }
     let binds = host["Binds"].as_array().unwrap();
     for bind in ["/s/hosts:/etc/hosts", "/s/resolv.conf:/etc/resolv.conf"] {

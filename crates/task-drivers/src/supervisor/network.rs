@@ -30,7 +30,9 @@ pub(super) fn within<T: Send>(
             })?;
             start()
         });
-        starting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        starting
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -42,7 +44,10 @@ fn enter(network: &TaskNetwork) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
-    let files = [(&network.hosts, "/etc/hosts"), (&network.resolv_conf, "/etc/resolv.conf")];
+    let files = [
+        (&network.hosts, "/etc/hosts"),
+        (&network.resolv_conf, "/etc/resolv.conf"),
+    ];
     for (source, target) in files {
         // A machine without the file has nothing to mount over.
         if Path::new(target).exists() {

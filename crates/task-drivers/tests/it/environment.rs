@@ -223,9 +223,16 @@ fn a_task_in_a_network_of_its_own_sees_both_addresses_of_its_ports() {
         ]
     );
     let ipv6 = of("", "fd00::2");
-    assert!(ipv6.contains(&"NOMAD_ALLOC_ADDR_db-x=[fd00::2]:5432".to_owned()), "{ipv6:?}");
+    assert!(
+        ipv6.contains(&"NOMAD_ALLOC_ADDR_db-x=[fd00::2]:5432".to_owned()),
+        "{ipv6:?}"
+    );
     // In mode none there is no address.
-    assert!(!of("", "").iter().any(|line| line.contains("NOMAD_ALLOC_IP")));
+    assert!(
+        !of("", "")
+            .iter()
+            .any(|line| line.contains("NOMAD_ALLOC_IP"))
+    );
 }
 
 #[test]

@@ -31,10 +31,10 @@ impl Agent {
         };
         let networks = self.context.tasks.networks.as_ref();
         let unwanted_networks = match (networks, &wanted_dirs) {
-            (Some(networks), Some(wanted)) => Some(network::unwanted(networks, wanted)),
-            _ => None,
+            (Some(networks), Some(wanted)) => network::unwanted(networks, wanted),
+            _ => Vec::new(),
         };
-        if unwanted.is_empty() && unwanted_dirs.is_empty() && unwanted_networks.is_none() {
+        if unwanted.is_empty() && unwanted_dirs.is_empty() && unwanted_networks.is_empty() {
             return;
         }
         let (context, drain) = (Arc::clone(&self.context), self.drain.clone());
@@ -42,9 +42,7 @@ impl Agent {
             for id in unwanted {
                 remove_attempt(&context.tasks, &id).await;
             }
-            if let Some(unwanted) = unwanted_networks {
-                network::sweep(&context.tasks, unwanted).await;
-            }
+            network::sweep(&context.tasks, unwanted_networks).await;
             for dirs in unwanted_dirs {
                 info!(directory = %dirs.root.display(), "removing a directory without an allocation");
                 let removed = blocking::spawn(move || alloc_dirs::remove(&dirs)).await;

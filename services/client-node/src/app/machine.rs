@@ -52,12 +52,18 @@ impl Machine {
         fingerprint::node(config, agent, &self.offers)
     }
 
-    /// Lets the drivers and the networks probe their environment, all at once.
+    /// Lets the drivers and the networks probe their environment and repair what other programs have
+    /// changed, all at once.
     pub(super) async fn refresh(&self) {
         let drivers = join_all(self.drivers.values().map(|driver| driver.refresh()));
         let networks = async {
             if let Some(networks) = self.networks.clone()
-                && let Ok(offer) = blocking::spawn(move || networks.offer()).await
+                && let Ok(offer) = blocking::spawn(move || {
+                    networks.repair();
+                    networks.sweep();
+                    networks.offer()
+                })
+                .await
             {
                 *self.offered() = offer.attributes();
             }

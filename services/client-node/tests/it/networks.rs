@@ -48,7 +48,10 @@ fn on_a_machine(test: impl Future<Output = ()>) {
 }
 
 fn run(program: &str, args: &str) -> String {
-    let output = Command::new(program).args(args.split(' ')).output().unwrap();
+    let output = Command::new(program)
+        .args(args.split(' '))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{program} {args}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -56,7 +59,10 @@ fn run(program: &str, args: &str) -> String {
 /// A node in a process of its own.
 fn start_node(place: &Place, gateway: &str) -> Process {
     let run_dir = run_dir(place).display().to_string();
-    let settings = [("NETWORK__RUN_DIR", run_dir.as_str()), ("HOST_IP", "127.0.0.1")];
+    let settings = [
+        ("NETWORK__RUN_DIR", run_dir.as_str()),
+        ("HOST_IP", "127.0.0.1"),
+    ];
     Process::start_with(place, gateway, &settings)
 }
 
@@ -73,15 +79,27 @@ fn left(place: &Place) -> String {
     let list = |path: &Path| {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|name| !name.starts_with("last_reserved") && name != "lock").collect::<Vec<_>>()
+        names
+            .filter(|name| !name.starts_with("last_reserved") && name != "lock")
+            .collect::<Vec<_>>()
     };
     let mut all = list(&run_dir(place).join("netns"));
     all.extend(list(&run_dir(place).join("leases/kafila")));
     all.extend(list(&place.path().join("client/networks")));
     let rules = run("nft", "list ruleset");
-    all.extend(rules.lines().filter(|line| line.contains("comment")).map(str::to_owned));
+    all.extend(
+        rules
+            .lines()
+            .filter(|line| line.contains("comment"))
+            .map(str::to_owned),
+    );
     let interfaces = run("ip", "-o link show");
-    all.extend(interfaces.lines().filter(|line| line.contains("veth")).map(str::to_owned));
+    all.extend(
+        interfaces
+            .lines()
+            .filter(|line| line.contains("veth"))
+            .map(str::to_owned),
+    );
     all.join("; ")
 }
 
@@ -162,7 +180,9 @@ fn a_group_in_a_bridge_has_its_own_network_which_outlives_the_agent() {
         let gateway = Gateway::start(&cluster).await;
         let node = start_node(&place, &gateway.address);
         let record = cluster
-            .until_fact("a registration", |facts| facts.registrations.last().cloned())
+            .until_fact("a registration", |facts| {
+                facts.registrations.last().cloned()
+            })
             .await;
         assert_eq!(record.attributes["network.bridge"], "true");
         let script = "echo port $NOMAD_PORT_http at $NOMAD_ADDR_http and $NOMAD_ALLOC_ADDR_http; \
@@ -209,8 +229,17 @@ fn scenario_034_a_reboot_leads_to_a_new_network() {
         let cluster = Cluster::new();
         let gateway = Gateway::start(&cluster).await;
         let node = start_node(&place, &gateway.address);
-        cluster.until_fact("a registration", |facts| facts.registrations.last().map(|_| ())).await;
-        let id = assign(&cluster, 1, HOST_PORT, &bridged(service("echo begun; sleep 600")));
+        cluster
+            .until_fact("a registration", |facts| {
+                facts.registrations.last().map(|_| ())
+            })
+            .await;
+        let id = assign(
+            &cluster,
+            1,
+            HOST_PORT,
+            &bridged(service("echo begun; sleep 600")),
+        );
         status(&cluster, id).await;
         node.kill();
         // The namespace, the bridge, the rules and the leases.
@@ -246,7 +275,11 @@ fn kills_of_the_agent_at_any_moment_leave_nothing() {
         let cluster = Cluster::new();
         let gateway = Gateway::start(&cluster).await;
         let mut node = start_node(&place, &gateway.address);
-        cluster.until_fact("a registration", |facts| facts.registrations.last().map(|_| ())).await;
+        cluster
+            .until_fact("a registration", |facts| {
+                facts.registrations.last().map(|_| ())
+            })
+            .await;
         let job = bridged(service("sleep 600"));
         let mut ids = Vec::new();
         for round in 0..8_u16 {
@@ -283,7 +316,9 @@ fn containers_and_processes_of_a_group_share_its_network() {
         let gateway = Gateway::start(&cluster).await;
         let node = start_node(&place, &gateway.address);
         let record = cluster
-            .until_fact("a registration", |facts| facts.registrations.last().cloned())
+            .until_fact("a registration", |facts| {
+                facts.registrations.last().cloned()
+            })
             .await;
         let made = Containers(record.id.to_string());
         let show = "while read line; do echo $line; done < $file;";
@@ -297,7 +332,8 @@ fn containers_and_processes_of_a_group_share_its_network() {
         process.name = "beside".to_owned();
         job.task_groups[0].tasks.push(process);
         let task = &mut job.task_groups[0].tasks[0];
-        task.config.insert("extra_hosts".to_owned(), serde_json::json!(["db:10.0.0.5"]));
+        task.config
+            .insert("extra_hosts".to_owned(), serde_json::json!(["db:10.0.0.5"]));
         task.kill_timeout = Duration::from_secs(1);
         let id = assign(&cluster, 1, HOST_PORT, &bridged(job));
         let network = status(&cluster, id).await;
@@ -313,7 +349,9 @@ fn containers_and_processes_of_a_group_share_its_network() {
         ] {
             assert!(said.contains(&want), "{want}: {said}");
         }
-        let output = place.path().join(format!("alloc/{id}/alloc/logs/beside.stdout.0"));
+        let output = place
+            .path()
+            .join(format!("alloc/{id}/alloc/logs/beside.stdout.0"));
         let beside = wait_for("the process", LIMIT, async || {
             let text = std::fs::read_to_string(&output).unwrap_or_default();
             text.contains("end").then_some(text)
@@ -350,7 +388,10 @@ fn containers_and_processes_of_a_group_share_its_network() {
         cluster.stop(id);
         cluster.until(id, ClientStatus::Complete).await;
         nothing_is_left(&place).await;
-        wait_for("no container", LIMIT, async || made.names().is_empty().then_some(())).await;
+        wait_for("no container", LIMIT, async || {
+            made.names().is_empty().then_some(())
+        })
+        .await;
         drop(node);
     });
 }

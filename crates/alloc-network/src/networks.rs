@@ -291,7 +291,11 @@ impl Networks {
             return;
         };
         for alloc_id in ids {
-            let Some(record) = self.records.get(alloc_id).filter(|record| !record.is_ending) else {
+            let Some(record) = self
+                .records
+                .get(alloc_id)
+                .filter(|record| !record.is_ending)
+            else {
                 continue;
             };
             let is_current = record.boot_id == self.settings.boot_id && record.list.is_some();

@@ -4,12 +4,14 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::Error;
 
 /// Timeout of a program. Plugins that ask a network for an address take seconds.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Timeout of standard error after the end of standard output: both end with the program.
+const LAST_LINES: Duration = Duration::from_secs(5);
 /// Largest output that is read: the state of some hundred thousand port mappings.
 const MAX_OUTPUT: u64 = 64 << 20;
 /// `PATH` of an agent that has none.
@@ -51,9 +53,7 @@ pub(crate) fn run(command: &mut Command, input: Vec<u8>) -> Result<Output, Error
     }
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
-    let deadline = Instant::now() + LIMIT;
-    let left = || deadline.saturating_duration_since(Instant::now());
-    let texts = (stdout.recv_timeout(left()), stderr.recv_timeout(left()));
+    let texts = (stdout.recv_timeout(LIMIT), stderr.recv_timeout(LAST_LINES));
     let (Ok(stdout), Ok(stderr)) = texts else {
         let _ = child.kill();
         let _ = child.wait();

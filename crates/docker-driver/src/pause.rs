@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use model::AllocId;
 use task_drivers::{NetworkAsk, TaskConfig, TaskId};
-use tokio::sync::Mutex;
 use tracing::info;
 
 use crate::container::{self, State};
@@ -19,10 +18,6 @@ use crate::tasks::Docker;
 const IMAGE: (&str, &str) = ("kafila/pause", "1");
 /// Its program.
 const PROGRAM: &str = "pause";
-
-/// Allocations start at once; the image is made once.
-#[derive(Debug, Default)]
-pub(crate) struct Pauses(Mutex<()>);
 
 /// Returns the name of an allocation's pause container.
 pub(crate) fn name(alloc_id: AllocId) -> String {
@@ -79,7 +74,8 @@ impl Docker {
         let (repository, tag) = IMAGE;
         let name = format!("{repository}:{tag}");
         let failed = |problem: Problem| format!("cannot make the image {name}: {problem}");
-        let _one_at_a_time = self.pauses.0.lock().await;
+        // Allocations start at once; the image is made once.
+        let _one_at_a_time = self.making_image.lock().await;
         let client = self.engine.client().await.map_err(failed)?;
         match client.inspect_image(&name).await.map_err(Problem::from) {
             Ok(_) => return Ok(name),

@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
 
 use crate::engine::Engine;
-use crate::pause::Pauses;
 use crate::pull::Pulls;
 use crate::records::Records;
 use crate::settings::Settings;
@@ -18,7 +17,8 @@ pub struct Docker {
     pub(crate) engine: Engine,
     pub(crate) records: Records,
     pub(crate) pulls: Pulls,
-    pub(crate) pauses: Pauses,
+    /// Held while the image of pause containers is made.
+    pub(crate) making_image: tokio::sync::Mutex<()>,
     pub(crate) boot_id: String,
     /// The result of the last probe.
     fingerprint: Mutex<Fingerprint>,
@@ -37,7 +37,7 @@ impl Docker {
             engine: Engine::new(settings.config.socket.clone()),
             records: Records::new(settings.state_dir.clone()),
             pulls: Pulls::default(),
-            pauses: Pauses::default(),
+            making_image: tokio::sync::Mutex::default(),
             boot_id: boot_id(),
             fingerprint: Mutex::new(Fingerprint {
                 description: description.to_owned(),

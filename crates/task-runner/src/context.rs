@@ -16,8 +16,10 @@ use tokio::sync::Semaphore;
 
 use crate::clock::Clocks;
 use crate::metrics::Metrics;
-use crate::network;
 use crate::reporter::Reporter;
+
+/// Networks that are set up or removed at a time: each step runs some programs.
+const NETWORK_SLOTS: usize = 8;
 
 /// The drivers of a node, by name.
 pub type Drivers = BTreeMap<&'static str, Arc<dyn Driver>>;
@@ -54,7 +56,7 @@ impl Context {
             limits: Limits::default(),
             alloc_dir: None,
             networks: None,
-            network_slots: Semaphore::new(network::SLOTS),
+            network_slots: Semaphore::new(NETWORK_SLOTS),
             state,
             reporter: Reporter::default(),
             clocks: Clocks::new(Clock::real()),

@@ -12,9 +12,6 @@ use tracing::{info, warn};
 
 use crate::context::Context;
 
-/// Networks that are set up or removed at a time: each step runs some programs.
-pub const SLOTS: usize = 8;
-
 /// The network of one allocation, shared by its runner and its attempts.
 #[derive(Debug, Default)]
 pub(crate) struct AllocNetwork {

@@ -6,7 +6,7 @@
 //! `plugins` runs them; `ruleset` is the text of nftables, `listing` its state, `nft` and `iptables` run
 //! the programs (`program`); `netns` makes and pins namespaces; `dns` writes `hosts` and `resolv.conf`;
 //! `records` on disk name every network before it exists; [`networks`] sets networks up, checks them
-//! and removes them; [`offer`] tells which networks the node can set up.
+//! removes them and keeps them up; [`offer`] tells which networks the node can set up.
 //!
 //! All operations block: callers run them on threads for blocking work.
 //!

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
+    ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
     ("jobdiff", &["model", "spec"]),
@@ -50,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "periodic-launch",
             "identity",
             "suggest",
+            "workload-identity",
         ],
     ),
     ("lifecycle", &["model", "duration"]),
@@ -106,6 +108,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "task-drivers",
             "template",
             "tls",
+            "workload-identity",
         ],
     ),
     (
@@ -189,6 +192,7 @@ const SERVICE: &[&str] = &[
     "task-drivers",
     "task-runner",
     "tls",
+    "workload-identity",
 ];
 
 /// Services that use another service, with the reason.
@@ -227,6 +231,7 @@ const PURE: &[&str] = &[
     "node-session",
     "rights",
     "template",
+    "workload-identity",
 ];
 
 /// # Errors

@@ -35,7 +35,9 @@ pub enum KeyState {
     Next,
     Active,
     /// Signs no more; removed at this time.
-    Retired { published_until: Timestamp },
+    Retired {
+        published_until: Timestamp,
+    },
 }
 
 /// Returns the position of the active key; `None`: there are no keys.

@@ -17,7 +17,9 @@ use crate::text;
 pub enum SigningError {
     #[error("the system gives no random bytes")]
     Random,
-    #[error("the stored private key is damaged: rotate the keys with `kafila operator root keyring rotate`")]
+    #[error(
+        "the stored private key is damaged: rotate the keys with `kafila operator root keyring rotate`"
+    )]
     Key,
 }
 

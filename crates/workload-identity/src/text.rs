@@ -21,5 +21,10 @@ pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
         .map(|digit| u8::try_from(digit.to_digit(16)?).ok())
         .collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
-    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    Some(
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect(),
+    )
 }

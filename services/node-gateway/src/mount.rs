@@ -10,11 +10,12 @@ use tracing::{Instrument as _, info_span};
 
 use crate::heartbeats::Heartbeats;
 use crate::introduction::MAX_INTRODUCTIONS;
+use crate::keyring::Signer;
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
 use crate::sessions::Sessions;
-use crate::{dispatch_loop, liveness_loop, report_loop, services_loop};
+use crate::{dispatch_loop, keyring_loop, liveness_loop, report_loop, services_loop};
 
 /// A node gateway whose loops do not run yet.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub fn mount(
     drain: CancellationToken,
 ) -> Mounted {
     let (reports, queue) = report_loop::channel();
+    let config_keyring = config.keyring.clone();
     let gateway = NodeGateway {
         heartbeats: Heartbeats::new(config.heartbeat_ttl),
         core,
@@ -39,6 +41,7 @@ pub fn mount(
         reports,
         metrics,
         introducing: Semaphore::new(MAX_INTRODUCTIONS),
+        signer: Signer::new(config_keyring),
         drain,
     };
     Mounted {
@@ -67,6 +70,10 @@ impl Mounted {
         loops.spawn(report_loop::run(core, metrics, self.queue, stop.clone()));
         let core = Arc::clone(&gateway.core);
         loops.spawn(services_loop::run(core, stop.clone()).instrument(info_span!("services_loop")));
+        loops.spawn(
+            keyring_loop::run(Arc::clone(&gateway), stop.clone())
+                .instrument(info_span!("keyring_loop")),
+        );
         let heartbeats = gateway.heartbeats.clone();
         let transport = gateway.config.transport.clone();
         let (core, metrics) = (Arc::clone(&gateway.core), gateway.metrics.clone());

@@ -16,11 +16,19 @@ fn every_key_is_published_without_its_private_part() {
     let keys = document["keys"].as_array().unwrap();
     assert_eq!(keys.len(), 2);
     for (position, key) in keys.iter().enumerate() {
-        let mut names: Vec<&str> = key.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = key
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         names.sort_unstable();
         assert_eq!(names, ["alg", "crv", "kid", "kty", "use", "x", "y"]);
         assert_eq!(key["kid"], id(position as u128 + 1).to_string());
-        assert_eq!((&key["kty"], &key["crv"], &key["use"]), (&json!("EC"), &json!("P-256"), &json!("sig")));
+        assert_eq!(
+            (&key["kty"], &key["crv"], &key["use"]),
+            (&json!("EC"), &json!("P-256"), &json!("sig"))
+        );
         // 32 bytes.
         assert_eq!(key["x"].as_str().unwrap().len(), 43);
     }
@@ -31,7 +39,8 @@ fn every_key_is_published_without_its_private_part() {
 fn keys_of_other_kinds_are_skipped_and_other_texts_refused() {
     let ring = ring_of(&[0]);
     let mut document: Value = serde_json::from_str(&Jwks::of(&ring).to_json()).unwrap();
-    let rsa = json!({"kty": "RSA", "n": "AQ", "e": "AQAB", "alg": "RS256", "use": "sig", "kid": "1"});
+    let rsa =
+        json!({"kty": "RSA", "n": "AQ", "e": "AQAB", "alg": "RS256", "use": "sig", "kid": "1"});
     document["keys"].as_array_mut().unwrap().push(rsa);
     let parsed = Jwks::parse(document.to_string().as_bytes()).unwrap();
     assert_eq!(parsed, Jwks::of(&ring));

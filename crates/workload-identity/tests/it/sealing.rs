@@ -20,7 +20,10 @@ fn a_key_is_read_in_each_form(#[case] text: &str) {
 #[case::empty("\n# nothing\n", KeyError::Empty)]
 #[case::short("YWFh", KeyError::Line { line: 1 })]
 #[case::text("\nhunter2hunter2hunter2hunter2hunter2", KeyError::Line { line: 2 })]
-fn a_text_that_is_no_key_is_refused_without_showing_it(#[case] text: &str, #[case] error: KeyError) {
+fn a_text_that_is_no_key_is_refused_without_showing_it(
+    #[case] text: &str,
+    #[case] error: KeyError,
+) {
     let refused = KeyEncryptionKeys::parse(text).unwrap_err();
     assert_eq!(refused, error);
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
@@ -29,7 +32,10 @@ fn a_text_that_is_no_key_is_refused_without_showing_it(#[case] text: &str, #[cas
 #[test]
 fn the_number_of_keys_is_bounded() {
     let text = format!("{KEY_A}\n").repeat(9);
-    assert_eq!(KeyEncryptionKeys::parse(&text).unwrap_err(), KeyError::TooMany);
+    assert_eq!(
+        KeyEncryptionKeys::parse(&text).unwrap_err(),
+        KeyError::TooMany
+    );
 }
 
 #[test]
@@ -58,8 +64,15 @@ fn a_private_key_is_in_no_output() {
     let ring = ring_of(&[0]);
     let pair = keyring::open(&ring.keys[0], &keys(), &SystemRandom::new()).unwrap();
     let ciphertext = &ring.keys[0].private_key.ciphertext;
-    for shown in [format!("{ring:?}"), format!("{pair:?}"), format!("{:?}", keys())] {
+    for shown in [
+        format!("{ring:?}"),
+        format!("{pair:?}"),
+        format!("{:?}", keys()),
+    ] {
         assert!(!shown.contains(ciphertext) && shown.len() < 700, "{shown}");
-        assert!(!shown.contains("YWFhYWFh") && !shown.contains("97, 97"), "{shown}");
+        assert!(
+            !shown.contains("YWFhYWFh") && !shown.contains("97, 97"),
+            "{shown}"
+        );
     }
 }

@@ -15,6 +15,7 @@ use task_drivers::{Driver, NodeFacts};
 use crate::clock::Clocks;
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
+use crate::token_source::{NoTokens, TokenSource};
 
 /// The drivers of a node, by name.
 pub type Drivers = BTreeMap<&'static str, Arc<dyn Driver>>;
@@ -31,6 +32,8 @@ pub struct Context {
     pub clocks: Clocks,
     pub ids: IdSource,
     pub metrics: Metrics,
+    /// Signs the identity tokens of tasks.
+    pub tokens: Arc<dyn TokenSource>,
     /// Kill every task when the agent ends.
     pub stop_tasks_on_exit: bool,
     /// Timeout of the agent's shutdown.
@@ -51,6 +54,7 @@ impl Context {
             clocks: Clocks::new(Clock::real()),
             ids,
             metrics: Metrics::default(),
+            tokens: Arc::new(NoTokens),
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),
         }

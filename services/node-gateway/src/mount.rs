@@ -7,10 +7,11 @@ use service_kit::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info_span};
+use workload_identity::Discovery;
 
 use crate::heartbeats::Heartbeats;
 use crate::introduction::MAX_INTRODUCTIONS;
-use crate::keyring::Signer;
+use crate::keyring::{self, Signer};
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
@@ -53,6 +54,21 @@ pub fn mount(
 impl Mounted {
     pub fn gateway(&self) -> &Arc<NodeGateway> {
         &self.gateway
+    }
+
+    /// Serves the public keys of identity tokens, and the OpenID document of an issuer, at the HTTP
+    /// address of `registry`.
+    pub fn serve_documents(&self, registry: &service_kit::Metrics) {
+        let core = Arc::clone(&self.gateway.core);
+        registry.serve_json(workload_identity::JWKS_PATH, move || {
+            keyring::published(&core.replica.snapshot())
+        });
+        if let Some(issuer) = &self.gateway.config.oidc_issuer {
+            let document = Discovery::new(issuer).to_json();
+            registry.serve_json(workload_identity::DISCOVERY_PATH, move || {
+                Some(document.clone())
+            });
+        }
     }
 
     /// Spawns the loops, which end with `stop`; `name` is the gateway's name for the

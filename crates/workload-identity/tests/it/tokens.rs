@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use ring::rand::SystemRandom;
 use rstest::rstest;
 use serde_json::{Value, json};
+use workload_identity::renewal::times_of;
 use workload_identity::{Grant, Jwks, VerifyError, Workload, keyring, renewal_at};
 
 use crate::{day, grant, keys, ring_of};
@@ -48,6 +49,9 @@ fn a_token_has_the_claims_that_roles_of_vault_and_consul_bind() {
     });
     assert_eq!(part(&token, 1), claims);
     let verified = keys.verify(&token, day(0)).unwrap();
+    let times = (day(0), Timestamp::from_secs(1_700_003_600));
+    assert_eq!(times_of(&token), Some(times));
+    assert_eq!(times_of("a.b.c"), None);
     assert_eq!(serde_json::to_value(verified).unwrap(), claims);
 }
 

@@ -9,13 +9,12 @@ mod renewal;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use lifecycle::{StartFailure, StartStep};
-use model::identity::{DEFAULT, WorkloadIdentity};
 use model::template::{ChangeMode, TemplateFile};
-use model::{AllocId, Task};
+use model::{AllocId, Task, WorkloadIdentity};
 use rand::Rng;
 use service_kit::Backoff;
 use task_drivers::{TaskDirs, TaskEnv};
@@ -40,8 +39,8 @@ pub(crate) struct Identity {
     pub(crate) name: String,
     /// The variable with the token; `None`: none.
     pub(crate) variable: Option<String>,
-    /// The file below the task's directory; `None`: none.
-    pub(crate) file: Option<PathBuf>,
+    /// `None`: no file.
+    pub(crate) file: Option<TemplateFile>,
     pub(crate) change: Change,
 }
 
@@ -67,11 +66,9 @@ pub(crate) fn of_task(task: &Task, env: &TaskEnv<'_>) -> Result<Vec<Identity>, S
                 variable: wanted.env.then(|| variable_of(&wanted.name)),
                 file,
                 change: match wanted.change_mode {
-                    ChangeMode::Restart => Change::Restart,
-                    ChangeMode::Signal => {
-                        Change::Signal(wanted.change_signal.clone().unwrap_or_default())
-                    }
-                    ChangeMode::Noop | ChangeMode::Script => Change::Noop,
+                    Some(ChangeMode::Restart) => Change::Restart,
+                    Some(ChangeMode::Signal) => Change::Signal(wanted.change_signal.clone()),
+                    Some(ChangeMode::Noop | ChangeMode::Script) | None => Change::Noop,
                 },
             })
         })
@@ -80,7 +77,7 @@ pub(crate) fn of_task(task: &Task, env: &TaskEnv<'_>) -> Result<Vec<Identity>, S
 
 /// `NOMAD_TOKEN` of the default identity, and `NOMAD_TOKEN_<name>` of others.
 fn variable_of(name: &str) -> String {
-    if name == DEFAULT {
+    if name == WorkloadIdentity::DEFAULT_NAME {
         return "NOMAD_TOKEN".to_owned();
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -91,23 +88,20 @@ fn variable_of(name: &str) -> String {
     format!("NOMAD_TOKEN_{clean}")
 }
 
-fn path_of(wanted: &WorkloadIdentity, env: &TaskEnv<'_>) -> Result<PathBuf, StartFailure> {
-    let path = match (&wanted.filepath, wanted.name.as_str()) {
-        (Some(path), _) => env.interpolate(path),
-        (None, DEFAULT) => "secrets/nomad_token".to_owned(),
-        (None, name) => format!("secrets/nomad_{name}.jwt"),
+fn path_of(wanted: &WorkloadIdentity, env: &TaskEnv<'_>) -> Result<TemplateFile, StartFailure> {
+    let path = match (wanted.filepath.as_str(), wanted.name.as_str()) {
+        ("", WorkloadIdentity::DEFAULT_NAME) => "secrets/nomad_token".to_owned(),
+        ("", name) => format!("secrets/nomad_{name}.jwt"),
+        (path, _) => env.interpolate(path),
     };
-    match TemplateFile::at(&path) {
-        Some(TemplateFile::Task(path)) => Ok(path),
-        _ => Err(StartFailure {
-            step: StartStep::Validation,
-            message: format!(
-                "identity {:?}: filepath {path:?} is not a file below the task's directory",
-                wanted.name
-            ),
-            recoverable: false,
-        }),
-    }
+    TemplateFile::at(&path).ok_or_else(|| StartFailure {
+        step: StartStep::Validation,
+        message: format!(
+            "identity {:?}: filepath {path:?} is not a file below the task's directory or ../alloc",
+            wanted.name
+        ),
+        recoverable: false,
+    })
 }
 
 /// Returns the requests for the tokens of a task.
@@ -177,42 +171,44 @@ pub(crate) fn write_files<'a>(
     user: &str,
     tokens: impl Iterator<Item = (&'a Identity, &'a SignedToken)>,
 ) -> Result<(), String> {
-    let mut root = None;
+    let mut owner = None;
     for (identity, signed) in tokens {
-        let Some(path) = &identity.file else {
+        let Some(file) = &identity.file else {
             continue;
         };
-        let failed = |error: std::io::Error| {
-            format!(
-                "identity {:?}: cannot write {}: {error}",
-                identity.name,
-                path.display()
-            )
-        };
-        let (folder, owner) = match &root {
-            Some(opened) => opened,
-            None => {
-                let opened = Folder::open(&dirs.root).map_err(failed)?;
-                root.insert((opened, owner::of(user, &dirs.secrets)))
-            }
-        };
+        let owner = *owner.get_or_insert_with(|| owner::of(user, &dirs.secrets));
         let content = Content {
             bytes: signed.token.expose().as_bytes(),
             mode: match owner {
                 owner::Owner::Unknown => MODE_OF_UNKNOWN_USER,
-                _ => MODE,
+                owner::Owner::Agent | owner::Owner::User { .. } => MODE,
             },
             uid: owner.uid(),
             gid: owner.gid(),
         };
-        folder.write(path, &content).map_err(failed)?;
+        let (directory, path) = place(dirs, file);
+        Folder::open(directory)
+            .and_then(|folder| folder.write(path, &content))
+            .map_err(|error| {
+                let (name, path) = (&identity.name, path.display());
+                format!("identity {name:?}: cannot write {path}: {error}")
+            })?;
     }
     Ok(())
 }
 
 /// Returns the text of a token file; `None`: there is none. Blocks.
-fn read_file(dirs: &TaskDirs, path: &Path) -> Option<String> {
-    let folder = Folder::open(&dirs.root).ok()?;
+fn read_file(dirs: &TaskDirs, file: &TemplateFile) -> Option<String> {
+    let (directory, path) = place(dirs, file);
+    let folder = Folder::open(directory).ok()?;
     let bytes = folder.read(path, workload_identity::jwks::TOKEN_MAX).ok()?;
     String::from_utf8(bytes).ok()
+}
+
+/// Returns the directory that a file is below, and the rest of its path.
+fn place<'a>(dirs: &'a TaskDirs, file: &'a TemplateFile) -> (&'a Path, &'a Path) {
+    match file {
+        TemplateFile::Task(path) => (&dirs.root, path),
+        TemplateFile::Shared(path) => (&dirs.shared, path),
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use model::{Keyring, SigningKey, SigningKeyId, Timestamp};
+use model::{Keyring, SigningKey, SigningKeyId, Timestamp, WorkloadIdentity};
 use ring::rand::SecureRandom;
 
 use crate::sealing::{KeyEncryptionKeys, KeyError};
@@ -16,12 +16,6 @@ use crate::signing::{self, SigningPair};
 pub const ROTATE_AFTER: Duration = Duration::from_secs(30 * DAY);
 /// The time for which the next key is published before it signs: verifiers cache the published keys.
 pub const PUBLISHED_AHEAD: Duration = Duration::from_secs(DAY);
-/// The longest life of a token. It bounds the time for which a retired key stays published.
-pub const TTL_MAX: Duration = Duration::from_secs(30 * DAY);
-/// The shortest life of a token: renewals at half of it stay rare.
-pub const TTL_MIN: Duration = Duration::from_secs(60);
-/// The life of a token without a `ttl`.
-pub const TTL_DEFAULT: Duration = Duration::from_secs(DAY);
 /// Keys in the keyring. Rotation by age needs three; the rest are an operator's.
 pub const KEYS_MAX: usize = 16;
 /// Difference between the clocks of gateways and of verifiers.
@@ -64,7 +58,7 @@ pub fn states(keyring: &Keyring, now: Timestamp) -> Vec<(&SigningKey, KeyState)>
         std::cmp::Ordering::Less => {
             let retired = keyring.keys[position + 1].active_from;
             KeyState::Retired {
-                published_until: retired.plus(TTL_MAX).plus(CLOCK_MARGIN),
+                published_until: retired.plus(WorkloadIdentity::TTL_MAX).plus(CLOCK_MARGIN),
             }
         }
     };

@@ -94,13 +94,16 @@ pub(crate) async fn sign(
     requests: &[TokenRequest],
 ) -> Result<SignIdentitiesResponse, Error> {
     let core = &gateway.core;
-    // An allocation that seems unknown may have been placed a moment ago.
-    let decide = |snapshot: &Snapshot| {
+    let decide = |snapshot: &Snapshot| -> Result<Vec<Grant>, IdentityRefusal> {
         let grant = |request| decision::grant(snapshot, node_id, request);
-        let grants: Result<Vec<Grant>, IdentityRefusal> = requests.iter().map(grant).collect();
-        Ok(grants?)
+        requests.iter().map(grant).collect()
     };
-    let grants: Vec<Grant> = core.look(decide).await?;
+    let grants = match decide(&core.snapshot(true).await?) {
+        Ok(grants) => grants,
+        // The allocation may have been placed a moment ago. A refusal is final for the node, so it needs
+        // fresh state.
+        Err(_) => decide(&core.fresh().await?)?,
+    };
     let now = core.now();
     let pair = gateway.signer.active(&core.replica.snapshot(), now)?;
     let issuer = gateway.config.oidc_issuer.as_deref();

@@ -1,6 +1,6 @@
 //! Rotation by age.
 
-use model::{Keyring, Timestamp};
+use model::{Keyring, Timestamp, WorkloadIdentity};
 use ring::rand::SystemRandom;
 use workload_identity::keyring::{self, Due, KeyState, active, apply, due, states};
 use workload_identity::{Jwks, KeyEncryptionKeys};
@@ -70,7 +70,7 @@ fn a_retired_key_is_published_until_its_last_token_has_expired() {
     let random = SystemRandom::new();
     let pair = keyring::open(&ring.keys[0], &keys(), &random).unwrap();
     let longest = workload_identity::Grant {
-        ttl: keyring::TTL_MAX,
+        ttl: WorkloadIdentity::TTL_MAX,
         ..grant()
     };
     let last = Timestamp::from_secs(day(30).as_secs() - 1);

@@ -222,7 +222,10 @@ mod tests {
         *text.lock().unwrap() = Some("{}".to_owned());
         let answer = get_path(address, "/keys.json?x=1").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!(answer.contains("content-type: application/json"), "{answer}");
+        assert!(
+            answer.contains("content-type: application/json"),
+            "{answer}"
+        );
         assert!(answer.ends_with("{}"), "{answer}");
         let answer = get_path(address, "/other.json").await;
         assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DeploymentId, EvalId, Evaluation,
-    Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, Keyring, LeaderInfo,
-    Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo, ProcessKey,
+    Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, Keyring,
+    LeaderInfo, Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo,
+    ProcessKey,
 };
 
 use crate::change::Change;

@@ -128,12 +128,9 @@ impl Attempt {
         };
         let mut rng = self.context.ids.rng();
         let requests = identities::requests(self.id.alloc_id, &self.id.task, &wanted);
-        let waiting = async |message| {
-            let task = self.id.task.clone();
-            let _ = answers.send(Event::IdentityMessage { task, message }).await;
-        };
+        let of = (self.id.task.as_str(), answers);
         let tokens = self.context.tokens.as_ref();
-        let getting = identities::wait_for_tokens(tokens, &requests, &mut rng, waiting);
+        let getting = identities::wait_for_tokens(tokens, &requests, &mut rng, of);
         let signed = tokio::select! {
             signed = getting => signed.map_err(|reason| hook(format!("identity token: {reason}")))?,
             () = self.cancel.cancelled() => {

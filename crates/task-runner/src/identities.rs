@@ -12,12 +12,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use lifecycle::{StartFailure, StartStep};
+use lifecycle::{Event, StartFailure, StartStep};
 use model::template::{ChangeMode, TemplateFile};
 use model::{AllocId, Task, WorkloadIdentity};
 use rand::Rng;
 use service_kit::Backoff;
 use task_drivers::{TaskDirs, TaskEnv};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 use workload_identity::{SignedToken, TokenRequest, Workload};
 
@@ -120,7 +121,7 @@ pub(crate) fn requests(
 }
 
 /// Gets a token for each request; waits while no gateway answers, for ever. The caller stops waiting
-/// when the start is cancelled. `waiting` gets each new reason, for an event of the task.
+/// when the start is cancelled. Each new reason becomes an event of `task`.
 ///
 /// # Errors
 /// The gateway refuses one of them.
@@ -128,7 +129,7 @@ pub(crate) async fn wait_for_tokens(
     tokens: &dyn TokenSource,
     requests: &[TokenRequest],
     rng: &mut impl Rng,
-    mut waiting: impl AsyncFnMut(String),
+    (task, answers): (&str, &mpsc::Sender<Event>),
 ) -> Result<Vec<SignedToken>, String> {
     let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
     let mut told = None;
@@ -139,7 +140,9 @@ pub(crate) async fn wait_for_tokens(
             Err(TokenError::Refused(reason)) => return Err(reason),
             Err(TokenError::Unavailable(reason)) => {
                 if told.as_ref() != Some(&reason) {
-                    waiting(format!("Waiting for an identity token: {reason}")).await;
+                    let message = format!("Waiting for an identity token: {reason}");
+                    let task = task.to_owned();
+                    let _ = answers.send(Event::IdentityMessage { task, message }).await;
                     told = Some(reason);
                 }
             }

@@ -30,9 +30,9 @@ mod run;
 mod runner;
 mod services;
 mod templates;
-mod token_source;
 #[cfg(test)]
 mod tests;
+mod token_source;
 
 pub use check_view::CheckView;
 pub use clock::Clocks;

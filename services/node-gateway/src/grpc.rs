@@ -109,7 +109,9 @@ impl NodeSessions for NodeApi {
         let signed = Box::pin(self.sign(&caller, request.into_inner())).await;
         let metrics = &self.gateway.metrics;
         match &signed {
-            Ok(response) => metrics.identity_tokens.inc_by(response.identities.len() as u64),
+            Ok(response) => metrics
+                .identity_tokens
+                .inc_by(response.identities.len() as u64),
             Err(_) => metrics.identity_refusals.inc(),
         };
         Ok(Response::new(signed?))

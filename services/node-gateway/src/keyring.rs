@@ -241,7 +241,10 @@ impl NodeGateway {
         };
         let what = || format!("signing key {text}");
         let response = self.core.execute(what, decide).await?;
-        info!(key_id = response.key_id, "signing key removed by an operator");
+        info!(
+            key_id = response.key_id,
+            "signing key removed by an operator"
+        );
         Ok(response)
     }
 }

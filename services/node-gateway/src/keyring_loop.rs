@@ -45,7 +45,10 @@ pub(crate) async fn run(gateway: Arc<NodeGateway>, stop: CancellationToken) {
             Err(failure) => {
                 gateway.metrics.keyring_failures.inc();
                 let error = failure.message();
-                error!(error, "cannot look after the keys that sign identity tokens; retrying");
+                error!(
+                    error,
+                    "cannot look after the keys that sign identity tokens; retrying"
+                );
                 backoff.next(&mut rng)
             }
         };

@@ -125,7 +125,10 @@ mod tests {
         let now = Timestamp::from_secs(7);
         let remove = |number| remove(&snapshot, SigningKeyId::from_random(number), now);
         assert_eq!(remove(2).unwrap_err(), KeyringRefusal::Active(key(2, 0).id));
-        assert_eq!(remove(4).unwrap_err(), KeyringRefusal::Unknown(key(4, 0).id));
+        assert_eq!(
+            remove(4).unwrap_err(),
+            KeyringRefusal::Unknown(key(4, 0).id)
+        );
         for (number, left) in [(1, [key(2, 6), key(3, 9)]), (3, [key(1, 5), key(2, 6)])] {
             let write = remove(number).unwrap();
             let Some(Entity::Keyring(changed)) = write.entity() else {

@@ -18,7 +18,9 @@ const CONSUL_AUDIENCE: &str = "consul.io";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityRefusal {
     /// Also for an allocation that does not exist: a node learns nothing about others.
-    #[error("allocation {alloc_id} is not one of node {node_id}: a node gets tokens of its own tasks")]
+    #[error(
+        "allocation {alloc_id} is not one of node {node_id}: a node gets tokens of its own tasks"
+    )]
     NotOwn { alloc_id: AllocId, node_id: NodeId },
     #[error("allocation {0} has ended: its tasks get no tokens")]
     Ended(AllocId),

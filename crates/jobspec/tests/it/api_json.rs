@@ -171,7 +171,10 @@ fn identities_are_accepted_and_their_lives_are_bounded() {
             Err(errors) => {
                 let errors = errors.to_string();
                 assert!(!is_accepted, "{errors}");
-                assert!(errors.contains("ttl: is out of range: want 20s to 720h"), "{errors}");
+                assert!(
+                    errors.contains("ttl: is out of range: want 20s to 720h"),
+                    "{errors}"
+                );
             }
         }
     }

@@ -79,7 +79,11 @@ fn a_node_gets_tokens_of_its_own_allocations_only() {
         ..fixture
     };
     let missing = other.ask(node(2), "default", &[]).unwrap_err();
-    let anonymous = |refusal: &IdentityRefusal| refusal.to_string().replace(|c: char| c.is_ascii_hexdigit(), "");
+    let anonymous = |refusal: &IdentityRefusal| {
+        refusal
+            .to_string()
+            .replace(|c: char| c.is_ascii_hexdigit(), "")
+    };
     assert_eq!(anonymous(&refused), anonymous(&missing));
 }
 
@@ -115,7 +119,10 @@ fn the_job_says_the_audience_and_the_life_of_its_identities() {
         assert_eq!(refused, IdentityRefusal::Audience(identity.to_owned()));
     }
     let refused = fixture.ask(node(1), "gcp", &[]).unwrap_err();
-    assert!(refused.to_string().contains("identity { name = \"gcp\" }"), "{refused}");
+    assert!(
+        refused.to_string().contains("identity { name = \"gcp\" }"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -126,11 +133,16 @@ fn a_login_at_vault_needs_the_vault_block_of_that_cluster() {
     assert_eq!(granted.ttl, LOGIN_TTL);
     assert_eq!(granted.vault_role.as_deref(), Some("reader"));
     assert_eq!(granted.vault_namespace.as_deref(), Some("team"));
-    let granted = fixture.ask(node(1), "vault_default", &["v.example"]).unwrap();
+    let granted = fixture
+        .ask(node(1), "vault_default", &["v.example"])
+        .unwrap();
     assert_eq!(granted.audience, ["v.example"]);
     for identity in ["vault_other", "consul_default", "vault"] {
         let refused = fixture.ask(node(1), identity, &["v.example"]).unwrap_err();
-        assert!(matches!(refused, IdentityRefusal::NoIdentity { .. }), "{refused}");
+        assert!(
+            matches!(refused, IdentityRefusal::NoIdentity { .. }),
+            "{refused}"
+        );
     }
     // Declared in the job: its audience and life count, and the role of the block.
     let fixture = running(|job| {
@@ -143,8 +155,15 @@ fn a_login_at_vault_needs_the_vault_block_of_that_cluster() {
         }];
     });
     let granted = fixture.ask(node(1), "vault_default", &[]).unwrap();
-    assert_eq!((granted.audience, granted.vault_role), (vec!["ours".to_owned()], Some("reader".to_owned())));
-    assert!(fixture.ask(node(1), "vault_default", &["v.example"]).is_err());
+    assert_eq!(
+        (granted.audience, granted.vault_role),
+        (vec!["ours".to_owned()], Some("reader".to_owned()))
+    );
+    assert!(
+        fixture
+            .ask(node(1), "vault_default", &["v.example"])
+            .is_err()
+    );
 }
 
 #[test]
@@ -161,7 +180,10 @@ fn a_login_at_consul_needs_a_consul_block_and_may_be_a_services() {
         }];
     });
     let granted = fixture.ask(node(1), "consul_default", &[]).unwrap();
-    assert_eq!((granted.audience, granted.consul_namespace), (vec!["consul.io".to_owned()], Some("eu".to_owned())));
+    assert_eq!(
+        (granted.audience, granted.consul_namespace),
+        (vec!["consul.io".to_owned()], Some("eu".to_owned()))
+    );
     let of_service = |name: &str, identity: &str| {
         let request = TokenRequest {
             alloc_id: fixture.alloc.id,
@@ -174,9 +196,18 @@ fn a_login_at_consul_needs_a_consul_block_and_may_be_a_services() {
         };
         grant(&fixture.stored.snapshot(), node(1), &request)
     };
-    assert_eq!(of_service("db", "consul_default").unwrap().workload.name(), "db");
-    assert!(matches!(of_service("x", "consul_default"), Err(IdentityRefusal::NoWorkload { .. })));
-    assert!(matches!(of_service("db", "default"), Err(IdentityRefusal::NoIdentity { .. })));
+    assert_eq!(
+        of_service("db", "consul_default").unwrap().workload.name(),
+        "db"
+    );
+    assert!(matches!(
+        of_service("x", "consul_default"),
+        Err(IdentityRefusal::NoWorkload { .. })
+    ));
+    assert!(matches!(
+        of_service("db", "default"),
+        Err(IdentityRefusal::NoIdentity { .. })
+    ));
 }
 
 #[test]

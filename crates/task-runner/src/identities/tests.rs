@@ -138,7 +138,10 @@ fn a_token_file_is_the_users_alone() {
     let signed = token(1, 2);
     write_files(&dirs, "", found.iter().zip([&signed])).unwrap();
     let path = dirs.secrets.join("nomad_token");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), signed.token.expose());
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        signed.token.expose()
+    );
     let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(path), 0o600);
     assert_eq!(
@@ -164,10 +167,7 @@ async fn a_start_waits_for_a_gateway_and_says_so_once_and_ends_with_a_refusal() 
     let Ok(Event::IdentityMessage { message, .. }) = events.try_recv() else {
         panic!("no event");
     };
-    assert_eq!(
-        message,
-        "Waiting for an identity token: no gateway answers"
-    );
+    assert_eq!(message, "Waiting for an identity token: no gateway answers");
     assert!(events.try_recv().is_err());
 }
 

@@ -77,7 +77,10 @@ async fn play(suite: &mut Suite) -> Result<()> {
     let first = eventually(TIMEOUT, || printed(suite, 1)).await?;
     let keys = published(suite).await?;
     let claims = verify(&keys, &first[0])?;
-    ensure!(claims.sub == "global:default:web:app:server:aws", "{claims:?}");
+    ensure!(
+        claims.sub == "global:default:web:app:server:aws",
+        "{claims:?}"
+    );
     ensure!(claims.aud.contains("sts.amazonaws.com"), "{claims:?}");
     ensure!(claims.nomad_task.as_deref() == Some("server"), "{claims:?}");
     ensure!(claims.exp - claims.iat == 20, "{claims:?}");
@@ -91,7 +94,10 @@ async fn play(suite: &mut Suite) -> Result<()> {
     suite.start_process("api-gateway")?;
     let renewed = eventually(TIMEOUT, || printed(suite, 2)).await?;
     let later = verify(&published(suite).await?, &renewed[1])?;
-    ensure!(later.jti != claims.jti && later.iat > claims.iat, "{later:?}");
+    ensure!(
+        later.jti != claims.jti && later.iat > claims.iat,
+        "{later:?}"
+    );
     let allocations = suite.api()?.allocations("web").await?;
     ensure!(allocations.len() == 1, "{allocations:?}");
     let state = &allocations[0].task_states["server"];
@@ -107,7 +113,10 @@ async fn play(suite: &mut Suite) -> Result<()> {
         .await?
         .ok()?
         .stdout;
-    ensure!(listed.contains("retired") && listed.contains("active"), "{listed}");
+    ensure!(
+        listed.contains("retired") && listed.contains("active"),
+        "{listed}"
+    );
     let kid = |token: &str| token.split('.').next().map(str::to_owned);
     let of_new = eventually(TIMEOUT, || async {
         let tokens = printed(suite, 3).await?;

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
+    ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
     ("jobdiff", &["model", "spec"]),
@@ -50,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "periodic-launch",
             "identity",
             "suggest",
+            "workload-identity",
         ],
     ),
     ("lifecycle", &["model", "duration"]),
@@ -108,6 +110,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "task-drivers",
             "template",
             "tls",
+            "workload-identity",
         ],
     ),
     (
@@ -192,6 +195,7 @@ const SERVICE: &[&str] = &[
     "task-drivers",
     "task-runner",
     "tls",
+    "workload-identity",
 ];
 
 /// Services that use another service, with the reason.
@@ -230,6 +234,7 @@ const PURE: &[&str] = &[
     "node-session",
     "rights",
     "template",
+    "workload-identity",
 ];
 
 /// # Errors

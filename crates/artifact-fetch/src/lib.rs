@@ -11,7 +11,6 @@
 //! directory without following links.
 
 mod beneath;
-mod blobs;
 mod cache;
 pub mod config;
 mod digests;

@@ -93,8 +93,9 @@ pub(crate) async fn run(
         }
     };
     tokio::join!(reading, reading_errors);
-    let status = child.wait().await.map_err(failed)?;
+    // Before its id is free: children that outlived the helper may write to the folder no more.
     group.end();
+    let status = child.wait().await.map_err(failed)?;
     drop(input);
     serde_json::from_slice(&answer).map_err(|_| {
         let text = String::from_utf8_lossy(&errors);
@@ -113,7 +114,6 @@ impl Group {
         Self(id.map(Pid::from_raw))
     }
 
-    /// Kills children that outlived the helper: nothing may write to the folder any more.
     fn end(&mut self) {
         if let Some(group) = self.0.take() {
             // There is none, as a rule.

@@ -18,6 +18,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cron", &[]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
+    ("artifact", &[]),
+    (
+        "artifact-fetch",
+        &["artifact", "blocking", "s3", "service-kit"],
+    ),
     ("jobdiff", &["model", "spec"]),
     ("duration", &[]),
     ("suggest", &[]),
@@ -26,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "jobspec",
         &[
-            "model", "cron", "duration", "hcl", "spec", "suggest", "template",
+            "artifact", "model", "cron", "duration", "hcl", "spec", "suggest", "template",
         ],
     ),
     ("placement", &["model", "state"]),
@@ -97,6 +102,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "task-runner",
         &[
+            "artifact",
+            "artifact-fetch",
             "lifecycle",
             "local-state",
             "model",
@@ -158,6 +165,7 @@ const SERVICE: &[&str] = &[
     "agent",
     "api-view",
     "applier",
+    "artifact-fetch",
     "broker",
     "controller",
     "cron",
@@ -205,6 +213,7 @@ const ANYTHING: &[&str] = &["*"];
 const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 
 const PURE: &[&str] = &[
+    "artifact",
     "model",
     "state",
     "cron",

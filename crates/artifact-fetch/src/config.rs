@@ -51,6 +51,10 @@ pub struct ArtifactConfig {
     /// authority's.
     #[serde(with = "list")]
     pub read_paths: Vec<String>,
+    /// Program that downloads, and its arguments; empty: the agent's own program with its hidden
+    /// subcommand.
+    #[serde(with = "list")]
+    pub helper: Vec<String>,
     /// Variables of the agent's environment that the helper gets.
     #[serde(with = "list")]
     pub environment: Vec<String>,
@@ -81,6 +85,7 @@ impl Default for ArtifactConfig {
             sandbox: Sandbox::Auto,
             user: "nobody".to_owned(),
             read_paths: Vec::new(),
+            helper: Vec::new(),
             environment: texts(&[
                 "HTTP_PROXY",
                 "HTTPS_PROXY",

@@ -23,7 +23,7 @@ pub(crate) fn of_file(mut file: File, algorithm: Algorithm) -> io::Result<Digest
 }
 
 /// Returns the SHA-256 of a text in hexadecimal digits.
-pub(crate) fn sha256_of(text: &str) -> String {
+pub fn sha256_of(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 

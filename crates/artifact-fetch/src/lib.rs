@@ -25,6 +25,7 @@ mod wire;
 mod workspace;
 
 pub use config::ArtifactConfig;
+pub use digests::sha256_of;
 pub use failure::Failure;
 pub use fetcher::{Artifacts, Counts, Destination, Settings, Wanted};
 pub use install::Form;

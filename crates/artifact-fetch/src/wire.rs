@@ -122,13 +122,6 @@ pub(crate) enum Report {
 }
 
 impl Report {
-    pub(crate) fn passing(message: impl Into<String>) -> Self {
-        Self::Failed {
-            message: message.into(),
-            may_pass: true,
-        }
-    }
-
     pub(crate) fn lasting(message: impl Into<String>) -> Self {
         Self::Failed {
             message: message.into(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use artifact_fetch::Artifacts;
 use lifecycle::Limits;
 use local_state::LocalState;
 use model::NodeId;
@@ -26,6 +27,8 @@ pub struct Context {
     pub limits: Limits,
     /// The directory of the allocations' files; `None` on a node without storage.
     pub alloc_dir: Option<PathBuf>,
+    /// The node's downloads; `None` on a node without storage.
+    pub artifacts: Option<Arc<Artifacts>>,
     pub state: LocalState,
     pub reporter: Reporter,
     pub clocks: Clocks,
@@ -46,6 +49,7 @@ impl Context {
             facts: NodeFacts::default(),
             limits: Limits::default(),
             alloc_dir: None,
+            artifacts: None,
             state,
             reporter: Reporter::default(),
             clocks: Clocks::new(Clock::real()),

@@ -59,7 +59,7 @@ fn check_source(check: &mut Check, path: &Path, source: &str, spec: &spec::Artif
             Problem::NoScheme
         )),
         Err(problem @ Problem::Option(name, _)) => {
-            let field = path.field("options").field(name);
+            let field = format!("{}.{name}", path.field("options"));
             check.error(field, format!("Invalid artifact source: {problem}"));
         }
         Err(problem) => {

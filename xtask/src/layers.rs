@@ -19,6 +19,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
+    ("artifact", &[]),
+    (
+        "artifact-fetch",
+        &["artifact", "blocking", "s3", "service-kit"],
+    ),
     ("jobdiff", &["model", "spec"]),
     ("duration", &[]),
     ("suggest", &[]),
@@ -27,7 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "jobspec",
         &[
-            "model", "cron", "duration", "hcl", "spec", "suggest", "template",
+            "artifact", "model", "cron", "duration", "hcl", "spec", "suggest", "template",
         ],
     ),
     ("placement", &["model", "state"]),
@@ -101,6 +106,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "task-runner",
         &[
             "alloc-network",
+            "artifact",
+            "artifact-fetch",
             "lifecycle",
             "local-state",
             "model",
@@ -164,6 +171,7 @@ const SERVICE: &[&str] = &[
     "alloc-network",
     "api-view",
     "applier",
+    "artifact-fetch",
     "broker",
     "controller",
     "cron",
@@ -212,6 +220,7 @@ const ANYTHING: &[&str] = &["*"];
 const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 
 const PURE: &[&str] = &[
+    "artifact",
     "model",
     "state",
     "cron",

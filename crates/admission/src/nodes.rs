@@ -4,11 +4,12 @@
 //! takes a node's rights back; [`session`] authenticates a
 //! node; [`registration`] decides on its record, and [`node_evals`] adds the evaluations that a
 //! changed node causes; [`heartbeats`] tells whether its heartbeats are delivered; [`reports`]
-//! decides on its reports of allocations.
+//! decides on its reports of allocations, and [`packing`] puts them into transactions.
 
 pub mod heartbeats;
 pub mod introduction;
 pub mod node_evals;
+pub mod packing;
 pub mod registration;
 pub mod reports;
 pub mod revocation;

@@ -39,7 +39,7 @@ pub struct Submission {
     node_id: NodeId,
     reports: Reports,
     trace_parent: String,
-    reply: oneshot::Sender<Result<Stored, Unstored>>,
+    reply: oneshot::Sender<Result<Stored, StoreFailure>>,
 }
 
 /// The answer to one node's reports.
@@ -53,7 +53,7 @@ pub struct Stored {
 
 /// The reason why some or all reports of a caller were not stored.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Unstored {
+pub enum StoreFailure {
     /// One of the caller's reports fits in no transaction; its others are stored.
     #[error("the report of allocation {alloc_id} cannot be stored: {reason}")]
     Refused { alloc_id: AllocId, reason: String },
@@ -65,18 +65,18 @@ pub enum Unstored {
     Contended,
 }
 
-impl From<Unstored> for Error {
-    fn from(unstored: Unstored) -> Self {
-        match &unstored {
-            Unstored::Refused { .. } => Self::new(Code::InvalidArgument, unstored),
+impl From<StoreFailure> for Error {
+    fn from(failure: StoreFailure) -> Self {
+        match &failure {
+            StoreFailure::Refused { .. } => Self::new(Code::InvalidArgument, failure),
             // Maybe stored, maybe not: the node sends them again, and they are stored once.
-            Unstored::Store(failure) => failure.clone().with_cause(unstored),
-            Unstored::Contended => Self::new(Code::Aborted, unstored),
+            StoreFailure::Store(failure) => failure.clone().with_cause(failure),
+            StoreFailure::Contended => Self::new(Code::Aborted, failure),
         }
     }
 }
 
-impl From<Error> for Unstored {
+impl From<Error> for StoreFailure {
     fn from(error: Error) -> Self {
         Self::Store(Arc::new(error))
     }
@@ -121,7 +121,7 @@ impl ReportHandle {
         sent.map_err(|_| Error::draining())?;
         match answer.await {
             Ok(Ok(stored)) => Ok(stored),
-            Ok(Err(unstored)) => Err(unstored.into()),
+            Ok(Err(failure)) => Err(failure.into()),
             Err(_) => Err(Error::draining()),
         }
     }
@@ -181,7 +181,7 @@ async fn store(core: &Core, batch: Vec<Submission>) {
     for submission in batch {
         let answer = match &result {
             Ok(stored) => stored.answer(&submission.reports),
-            Err(unstored) => Err(unstored.clone()),
+            Err(failure) => Err(failure.clone()),
         };
         debug!(parent: &Span::current(), node_id = %submission.node_id, ?answer, "reports answered");
         // A caller that has given up sends its reports again.
@@ -200,13 +200,13 @@ struct Batch {
 
 impl Batch {
     /// Returns the answer for the caller with these reports.
-    fn answer(&self, reports: &Reports) -> Result<Stored, Unstored> {
+    fn answer(&self, reports: &Reports) -> Result<Stored, StoreFailure> {
         let refused = self
             .refused
             .iter()
             .find(|(alloc_id, _)| reports.contains_key(alloc_id));
         match refused {
-            Some((alloc_id, error)) => Err(Unstored::Refused {
+            Some((alloc_id, error)) => Err(StoreFailure::Refused {
                 alloc_id: *alloc_id,
                 reason: error.to_string(),
             }),
@@ -219,7 +219,11 @@ impl Batch {
 }
 
 /// Stores all reports that fit in a transaction.
-async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result<Batch, Unstored> {
+async fn store_all(
+    core: &Core,
+    reports: &Reports,
+    trace_parent: &str,
+) -> Result<Batch, StoreFailure> {
     let mut snapshot = core.replica.snapshot();
     let mut is_fresh = false;
     let mut stored = 0;
@@ -256,7 +260,7 @@ async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result
         snapshot = core.wait_for(wanted, core.deadline()).await?;
         is_fresh = true;
     }
-    Err(Unstored::Contended)
+    Err(StoreFailure::Contended)
 }
 
 fn plan(core: &Core, outcomes: &[Outcome], trace_parent: &str) -> Packed<Txn, TxnError> {

@@ -127,7 +127,7 @@ pub fn decide(
     decisions
         .marks
         .sort_by(|one, other| one.job.cmp(&other.job));
-    look
+    decisions
 }
 
 /// Allocations that keep a node from being drained.

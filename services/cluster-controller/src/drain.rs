@@ -95,7 +95,7 @@ async fn look_and_write(
         marks,
         done,
         next_deadline,
-    } = look(&snapshot, now, nodes, &mut || term.eval_id());
+    } = decide(&snapshot, now, nodes, &mut || term.eval_id());
     let mut first_conflict = FirstConflict::default();
     for marks in marks {
         if drain.is_cancelled() {

@@ -70,7 +70,7 @@ impl From<StoreFailure> for Error {
         match &failure {
             StoreFailure::Refused { .. } => Self::new(Code::InvalidArgument, failure),
             // Maybe stored, maybe not: the node sends them again, and they are stored once.
-            StoreFailure::Store(failure) => failure.clone().with_cause(failure),
+            StoreFailure::Store(error) => error.clone().with_cause(failure),
             StoreFailure::Contended => Self::new(Code::Aborted, failure),
         }
     }

@@ -252,7 +252,7 @@ impl Fixture {
     pub(super) fn look(&mut self) -> DrainDecisions {
         let nodes = self.draining.take();
         let mut next_id = || EvalId::from_random(1);
-        look(&self.snapshot(), self.now, nodes, &mut next_id)
+        decide(&self.snapshot(), self.now, nodes, &mut next_id)
     }
 
     /// Looks once and writes the decisions; returns the marked allocations and the completed drains,

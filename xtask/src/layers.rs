@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
+    ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
     ("jobdiff", &["model", "spec"]),
@@ -50,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "periodic-launch",
             "identity",
             "suggest",
+            "workload-identity",
         ],
     ),
     ("lifecycle", &["model", "duration"]),
@@ -89,6 +91,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["model", "net", "blocking", "state", "tls"]),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
+    ("alloc-network", &["model", "service-kit"]),
     (
         "docker-driver",
         &["model", "blocking", "service-kit", "task-drivers"],
@@ -97,6 +100,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "task-runner",
         &[
+            "alloc-network",
             "lifecycle",
             "local-state",
             "model",
@@ -106,6 +110,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "task-drivers",
             "template",
             "tls",
+            "workload-identity",
         ],
     ),
     (
@@ -156,6 +161,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &[
     "admission",
     "agent",
+    "alloc-network",
     "api-view",
     "applier",
     "broker",
@@ -189,6 +195,7 @@ const SERVICE: &[&str] = &[
     "task-drivers",
     "task-runner",
     "tls",
+    "workload-identity",
 ];
 
 /// Services that use another service, with the reason.
@@ -227,6 +234,7 @@ const PURE: &[&str] = &[
     "node-session",
     "rights",
     "template",
+    "workload-identity",
 ];
 
 /// # Errors

@@ -192,7 +192,7 @@ async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
         return job::status::run(context, &job(None)).await;
     };
     let style = context.style_err(args.verbose);
-    match resolve::anything(&context.connection, prefix, &style).await? {
+    match resolve::any_object(&context.connection, prefix, &style).await? {
         Object::Job(stub) => job::status::show(context, &job(None), &stub).await,
         Object::Allocation(alloc) => {
             alloc::status::show(context, &alloc, args.verbose, false, args.json).await

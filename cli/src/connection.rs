@@ -20,5 +20,5 @@ mod transport;
 mod volume;
 
 pub(crate) use self::alloc::LogsRequest;
-pub(crate) use self::job::JobAtWork;
+pub(crate) use self::job::JobWithAllocs;
 pub(crate) use self::transport::{Blocking, Connection};

@@ -22,7 +22,7 @@ use crate::context;
 use crate::exit::Exit;
 use crate::output::printer::Printer;
 use suite::{Addresses, Suite};
-use terminal::{Place, Remains, Terminal};
+use terminal::{Leftovers, Place, Terminal};
 
 /// Interval of progress messages during shutdown. Most tasks stop within the first interval.
 const SHUTDOWN_MESSAGE_INTERVAL: Duration = Duration::from_secs(3);
@@ -63,10 +63,10 @@ fn start(args: Dev, printer: Printer) -> Result<Exit, BoxError> {
             }
             error => BoxError::from(error),
         })?;
-        let remains = Remains::default();
-        let drain = terminal::on_signals(printer, remains.clone())?;
+        let leftovers = Leftovers::default();
+        let drain = terminal::on_signals(printer, leftovers.clone())?;
         let terminal = Terminal::new(printer, drain.clone());
-        let outcome = live(args, &terminal, &remains, drain).await;
+        let outcome = live(args, &terminal, &leftovers, drain).await;
         telemetry.shutdown().await;
         outcome.map(|()| terminal.exit())
     })
@@ -75,7 +75,7 @@ fn start(args: Dev, printer: Printer) -> Result<Exit, BoxError> {
 async fn live(
     args: Dev,
     terminal: &Terminal,
-    remains: &Remains,
+    leftovers: &Leftovers,
     drain: CancellationToken,
 ) -> Result<(), BoxError> {
     terminal.print(&format!(
@@ -87,7 +87,7 @@ async fn live(
     }
     let mut suite = Box::pin(Suite::start(&args)).await?;
     let directory = suite.directory().to_owned();
-    remains.set(match args.data_dir {
+    leftovers.set(match args.data_dir {
         Some(_) => Place::Kept {
             directory: directory.clone(),
             nodes: args.nodes,

@@ -238,7 +238,7 @@ pub(crate) enum Object {
 ///
 /// # Errors
 /// No match, several matches (kinds and IDs are listed), or no answer.
-pub(crate) async fn anything(
+pub(crate) async fn any_object(
     connection: &Connection,
     prefix: &str,
     style: &Style,

@@ -1,12 +1,13 @@
 //! Repository chores in Rust: `cargo xtask layers`.
 
 mod circles;
+mod code_map;
 mod layers;
 mod metadata;
 mod orphans;
 mod rust_file;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -26,8 +27,14 @@ fn main() -> Result<()> {
             let root = root.context("the folder of xtask has no parent")?;
             let targets = metadata::target_roots(&metadata)?;
             orphans::check(root, &targets)?;
-            circles::check(root, targets)
+            circles::check(root, targets)?;
+            let packages = metadata::package_folders(&metadata)?;
+            let packages: Vec<PathBuf> = packages
+                .iter()
+                .filter_map(|folder| Some(folder.strip_prefix(root).ok()?.to_owned()))
+                .collect();
+            code_map::check(root, &packages)
         }
-        _ => bail!("usage: cargo xtask layers    checks which crates and files depend on which"),
+        _ => bail!("usage: cargo xtask layers    checks which crates and files depend on which, and the code map"),
     }
 }

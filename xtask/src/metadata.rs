@@ -1,6 +1,6 @@
 //! The output of `cargo metadata` for this workspace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -41,6 +41,21 @@ pub(crate) fn target_roots(metadata: &Value) -> Result<Vec<PathBuf>> {
     roots.sort();
     roots.dedup();
     Ok(roots)
+}
+
+/// Returns the folder of every package of the workspace, in order.
+pub(crate) fn package_folders(metadata: &Value) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for package in array(metadata, "packages")? {
+        if !package["source"].is_null() {
+            continue;
+        }
+        let manifest = package["manifest_path"].as_str();
+        let manifest = PathBuf::from(manifest.context("a package without a manifest")?);
+        folders.extend(manifest.parent().map(Path::to_owned));
+    }
+    folders.sort();
+    Ok(folders)
 }
 
 pub(crate) fn array<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {

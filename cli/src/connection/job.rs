@@ -15,7 +15,7 @@ pub(crate) struct FoundJob {
 
 /// A job with its deployments and allocations.
 #[derive(Clone, Debug)]
-pub(crate) struct JobAtWork {
+pub(crate) struct JobWithAllocs {
     pub(crate) job: v1::Job,
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) allocs: Vec<v1::Allocation>,
@@ -199,17 +199,17 @@ impl Connection {
     }
 
     /// Returns a job with its deployments and allocations.
-    pub(crate) async fn job_at_work(
+    pub(crate) async fn job_with_allocs(
         &self,
         namespace: &str,
         job_id: &str,
-    ) -> Result<JobAtWork, Error> {
+    ) -> Result<JobWithAllocs, Error> {
         let (found, (deployments, _), allocs) = futures::try_join!(
             self.job(namespace, job_id, None),
             self.job_deployments(namespace, job_id, Blocking::default()),
             self.job_allocations(namespace, job_id, false),
         )?;
-        Ok(JobAtWork {
+        Ok(JobWithAllocs {
             job: found.job,
             deployments,
             allocs,

@@ -58,7 +58,7 @@ impl Terminal {
 
 /// The directory of tasks and files that remain after an immediate exit, if any. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remains(Arc<Mutex<Option<Place>>>);
+pub(super) struct Leftovers(Arc<Mutex<Option<Place>>>);
 
 /// The directory of state and allocations.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub(super) enum Place {
     },
 }
 
-impl Remains {
+impl Leftovers {
     pub(super) fn set(&self, place: Place) {
         *lock(&self.0) = Some(place);
     }
@@ -165,7 +165,10 @@ pub(super) fn status_command(url: &str) -> String {
 ///
 /// # Errors
 /// Signal handlers cannot be installed.
-pub(super) fn on_signals(printer: Printer, remains: Remains) -> std::io::Result<CancellationToken> {
+pub(super) fn on_signals(
+    printer: Printer,
+    leftovers: Leftovers,
+) -> std::io::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let drain = CancellationToken::new();
@@ -174,7 +177,7 @@ pub(super) fn on_signals(printer: Printer, remains: Remains) -> std::io::Result<
         either(&mut interrupt, &mut terminate).await;
         token.cancel();
         either(&mut interrupt, &mut terminate).await;
-        printer.err(&remains.text());
+        printer.err(&leftovers.text());
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
     Ok(drain)
@@ -218,22 +221,26 @@ mod tests {
 
     #[test]
     fn remains_are_described_with_the_command_that_removes_them() {
-        let remains = Remains::default();
-        assert!(remains.text().contains("nothing"));
-        remains.set(Place::Scratch("/tmp/kafila-dev-x".into()));
-        assert!(remains.text().contains("rm -r '/tmp/kafila-dev-x'"));
+        let leftovers = Leftovers::default();
+        assert!(leftovers.text().contains("nothing"));
+        leftovers.set(Place::Scratch("/tmp/kafila-dev-x".into()));
+        assert!(leftovers.text().contains("rm -r '/tmp/kafila-dev-x'"));
         let kept = |nodes| Place::Kept {
             directory: "/srv/k".into(),
             nodes,
         };
-        remains.set(kept(1));
+        leftovers.set(kept(1));
         assert!(
-            remains
+            leftovers
                 .text()
                 .contains("kafila dev -data-dir '/srv/k', then")
         );
-        assert!(remains.text().contains("kafila job stop"));
-        remains.set(kept(2));
-        assert!(remains.text().contains("-data-dir '/srv/k' -nodes 2, then"));
+        assert!(leftovers.text().contains("kafila job stop"));
+        leftovers.set(kept(2));
+        assert!(
+            leftovers
+                .text()
+                .contains("-data-dir '/srv/k' -nodes 2, then")
+        );
     }
 }

@@ -113,7 +113,7 @@ impl EvaluationWatch {
             }
             Event::IsPaused(is_paused) => {
                 self.asks_why = false;
-                self.why_pending(style, is_paused, out);
+                self.pending_reason(style, is_paused, out);
                 Next::Stay
             }
             Event::NotFound => {
@@ -223,7 +223,7 @@ impl EvaluationWatch {
     }
 
     /// Prints that no worker has taken the evaluation, and the likely reason.
-    fn why_pending(&self, style: &Style, is_paused: bool, out: &mut Vec<Output>) {
+    fn pending_reason(&self, style: &Style, is_paused: bool, out: &mut Vec<Output>) {
         let since = self.pending_since_ns.unwrap_or(style.times.now_ns);
         let waited = span(style.times.now_ns.saturating_sub(since) / 1_000_000_000);
         let why = if is_paused {

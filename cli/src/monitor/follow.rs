@@ -155,7 +155,7 @@ impl Follow<'_> {
 
     async fn job(&self, job_id: &str) -> Result<Event, Error> {
         let namespace = &self.options.namespace;
-        let found = Box::pin(self.connection.job_at_work(namespace, job_id)).await?;
+        let found = Box::pin(self.connection.job_with_allocs(namespace, job_id)).await?;
         Ok(Event::Job(Box::new(found)))
     }
 

@@ -7,7 +7,7 @@ use super::evaluation::{EvaluationWatch, is_batch};
 use super::line::Output;
 use super::question::{Ask, Event, Goal, Next, Reverted};
 use super::reminder::Reminder;
-use crate::connection::JobAtWork;
+use crate::connection::JobWithAllocs;
 use crate::exit::Exit;
 use crate::output::printable;
 use crate::render::Style;
@@ -235,7 +235,7 @@ fn unless_blocked(style: &Style, event: &Event, next: Next, out: &mut Vec<Output
 }
 
 /// Says that a batch job has ended, so that an evaluation places nothing; `None` while it may run.
-fn nothing_to_run(found: &JobAtWork) -> Option<String> {
+fn nothing_to_run(found: &JobWithAllocs) -> Option<String> {
     let job = &found.job;
     if !is_batch(job.r#type()) || found.allocs.is_empty() {
         return None;

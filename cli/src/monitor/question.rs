@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proto::v1;
 
-use crate::connection::JobAtWork;
+use crate::connection::JobWithAllocs;
 use crate::exit::Exit;
 
 /// Longest wait of one blocking query. Most changes end it immediately; this bounds the delay of
@@ -57,7 +57,7 @@ pub(crate) enum Event {
         deployments: Vec<v1::Deployment>,
         index: u64,
     },
-    Job(Box<JobAtWork>),
+    Job(Box<JobWithAllocs>),
     IsPaused(bool),
     /// The object does not exist.
     NotFound,

@@ -5,7 +5,7 @@ use proto::v1;
 use super::line::{Ending, Output};
 use super::machine::{MAX_RETRIES, Monitor, Options};
 use super::question::{Ask, Event, Goal};
-use crate::connection::JobAtWork;
+use crate::connection::JobWithAllocs;
 use crate::exit::Exit;
 use crate::fixtures::{
     self, ALLOC, BLOCKED_EVAL, DEPLOYMENT, EVAL, NOW, SECOND, alloc, deployment, eval, failed_eval,
@@ -361,7 +361,7 @@ fn at_work(status: &str) -> Event {
         status: status.to_owned(),
         ..deployment()
     };
-    Event::Job(Box::new(JobAtWork {
+    Event::Job(Box::new(JobWithAllocs {
         job: job(),
         deployments: vec![deployment],
         allocs: vec![alloc()],
@@ -527,7 +527,7 @@ fn a_batch_job_that_has_ended_is_said_to_have_nothing_to_run() {
         ..eval()
     };
     let ended = |status: &str| {
-        Event::Job(Box::new(JobAtWork {
+        Event::Job(Box::new(JobWithAllocs {
             job: v1::Job {
                 r#type: Some("batch".to_owned()),
                 ..job()

@@ -74,14 +74,14 @@ impl<'a> DeploymentHold<'a> {
     /// Returns a sentence that begins with `deployment`.
     pub(crate) fn sentence(&self, style: &Style) -> String {
         let (id, version) = (style.id(&self.deployment.id), self.deployment.job_version);
-        let what_next = self.what_next(style);
+        let next_step = self.next_step(style);
         let how = if self.has_failed() {
             "has failed"
         } else {
             "is paused"
         };
         format!(
-            "deployment \"{id}\" of version {version} {how} and holds back placements: {what_next}"
+            "deployment \"{id}\" of version {version} {how} and holds back placements: {next_step}"
         )
     }
 
@@ -100,11 +100,11 @@ impl<'a> DeploymentHold<'a> {
             )
         };
         let mut lines: Vec<_> = self.groups.iter().map(line).collect();
-        lines.push(format!("  -> {}", self.what_next(style)));
+        lines.push(format!("  -> {}", self.next_step(style)));
         lines
     }
 
-    fn what_next(&self, style: &Style) -> String {
+    fn next_step(&self, style: &Style) -> String {
         if !self.has_failed() {
             let id = style.id(&self.deployment.id);
             return format!("resume it with 'kafila deployment resume {id}'");

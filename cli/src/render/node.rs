@@ -268,7 +268,7 @@ impl Status<'_> {
     }
 
     /// Returns the tables of host volumes and networks, if there are any.
-    fn belongings(&self, style: &Style) -> String {
+    fn host_parts(&self, style: &Style) -> String {
         let mut out = String::new();
         if !self.node.host_networks.is_empty() {
             let mut table = Table::new(["Name", "Addresses", "Reserved Ports"]);
@@ -301,7 +301,7 @@ impl Status<'_> {
             ]);
         }
         let mut out = style.section("Drivers", &table.render());
-        out.push_str(&self.belongings(style));
+        out.push_str(&self.host_parts(style));
         for (title, words) in [
             ("Attributes", &self.node.attributes),
             ("Meta", &self.node.meta),

@@ -1,7 +1,7 @@
 //! gRPC service `kafila.v1.Agent`: the log of this process, and its level.
 //!
 //! Every service and node has it at its own address. The gateway forwards requests about other
-//! processes and asks [`Own`] about itself.
+//! processes and asks [`ProcessLog`] about itself.
 
 mod wire;
 
@@ -30,13 +30,13 @@ pub type Lines = Pin<Box<dyn Stream<Item = Result<v1::LogLines, Status>> + Send>
 
 /// The log of this process. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Own {
+pub struct ProcessLog {
     logs: Option<Logs>,
     /// Ends streams.
     drain: CancellationToken,
 }
 
-impl Own {
+impl ProcessLog {
     /// Returns the log of the process that `service_kit::Telemetry` has started.
     pub fn new(drain: CancellationToken) -> Self {
         let logs = Logs::of_process();
@@ -160,7 +160,7 @@ fn check_own(target: Option<&v1::AgentTarget>) -> Result<(), Status> {
 }
 
 #[tonic::async_trait]
-impl Agent for Own {
+impl Agent for ProcessLog {
     type MonitorStream = Lines;
 
     async fn monitor(
@@ -209,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_gateway_forwards_and_a_process_without_telemetry_has_no_log() {
-        let own = Own::new(CancellationToken::new());
+        let own = ProcessLog::new(CancellationToken::new());
         let target = v1::AgentTarget {
             service: "plan-applier".to_owned(),
             ..v1::AgentTarget::default()

@@ -73,7 +73,7 @@ pub fn commit(eval_id: EvalId, pieces: &[Arc<Piece>]) -> Vec<Write> {
 
 /// Staged pieces that a former leader has left behind of one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftBehind {
+pub struct OrphanedPieces {
     pub eval_id: EvalId,
     /// True if the plan is committed: its pieces are moved. Otherwise they are deleted.
     pub is_committed: bool,
@@ -82,7 +82,7 @@ pub struct LeftBehind {
 }
 
 /// Lists the plans left behind; usually none.
-pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
+pub fn left_behind(snapshot: &Snapshot) -> Vec<OrphanedPieces> {
     let mut found = BTreeMap::<EvalId, Vec<u32>>::new();
     for (eval_id, _) in snapshot.plan_commits() {
         found.entry(eval_id).or_default();
@@ -90,11 +90,13 @@ pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
     for (eval_id, position, _) in snapshot.plan_pieces() {
         found.entry(eval_id).or_default().push(position);
     }
-    let left = found.into_iter().map(|(eval_id, positions)| LeftBehind {
-        eval_id,
-        is_committed: snapshot.plan_commit(eval_id).is_some(),
-        positions,
-    });
+    let left = found
+        .into_iter()
+        .map(|(eval_id, positions)| OrphanedPieces {
+            eval_id,
+            is_committed: snapshot.plan_commit(eval_id).is_some(),
+            positions,
+        });
     left.collect()
 }
 

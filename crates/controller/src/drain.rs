@@ -36,7 +36,7 @@ const MARKS_PER_TXN: usize = 100;
 
 /// The decisions of one look.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct DrainDecisions {
     /// Allocations to migrate; one entry for each job, ordered by job.
     pub marks: Vec<JobMarks>,
     /// The completed drains.
@@ -74,15 +74,15 @@ pub struct Completion {
 
 /// Decides for `nodes`, of which those that are not draining are ignored. `next_id` draws the ids of
 /// the evaluations.
-pub fn look(
+pub fn decide(
     snapshot: &Snapshot,
     now: Timestamp,
     nodes: impl IntoIterator<Item = NodeId>,
     next_id: &mut dyn FnMut() -> EvalId,
-) -> Look {
-    let mut look = Look::default();
+) -> DrainDecisions {
+    let mut decisions = DrainDecisions::default();
     let mut jobs = BTreeMap::<JobKey, Vec<Candidate<'_>>>::new();
-    let mut owed = BTreeMap::new();
+    let mut unevaluated = BTreeMap::new();
     for id in nodes {
         let Some(node) = snapshot.node(id) else {
             continue;
@@ -92,14 +92,14 @@ pub fn look(
         };
         let is_over = drain.is_over(now);
         if !is_over && !drain.force_deadline.is_never() {
-            let next = look.next_deadline.unwrap_or(drain.force_deadline);
-            look.next_deadline = Some(next.min(drain.force_deadline));
+            let next = decisions.next_deadline.unwrap_or(drain.force_deadline);
+            decisions.next_deadline = Some(next.min(drain.force_deadline));
         }
-        let mut staying = Staying::on(snapshot, node, drain, now);
+        let mut staying = RemainingAllocs::on(snapshot, node, drain, now);
         if staying.is_empty() {
-            look.done.push(complete(node, now));
+            decisions.done.push(complete(node, now));
         }
-        owed.append(&mut staying.owed);
+        unevaluated.append(&mut staying.unevaluated);
         for (view, is_due) in staying.candidates(is_over) {
             let candidate = Candidate {
                 view,
@@ -116,21 +116,23 @@ pub fn look(
         chosen.truncate(room);
         room -= chosen.len();
         if let Some(first) = chosen.first() {
-            owed.remove(&job);
+            unevaluated.remove(&job);
             let marks = job_marks(snapshot, job, first.view, &chosen, now, next_id);
-            look.marks.push(marks);
+            decisions.marks.push(marks);
         }
     }
-    let owed = owed.into_iter();
-    let evals = owed.map(|(job, view)| job_marks(snapshot, job, view, &[], now, next_id));
-    look.marks.extend(evals);
-    look.marks.sort_by(|one, other| one.job.cmp(&other.job));
-    look
+    let unevaluated = unevaluated.into_iter();
+    let evals = unevaluated.map(|(job, view)| job_marks(snapshot, job, view, &[], now, next_id));
+    decisions.marks.extend(evals);
+    decisions
+        .marks
+        .sort_by(|one, other| one.job.cmp(&other.job));
+    decisions
 }
 
 /// Allocations that keep a node from being drained.
 #[derive(Debug, Default)]
-struct Staying<'a> {
+struct RemainingAllocs<'a> {
     services: Vec<&'a AllocView>,
     /// Batch and sysbatch allocations, which may run to completion.
     batch: Vec<&'a AllocView>,
@@ -138,10 +140,10 @@ struct Staying<'a> {
     /// Stopping, marked, or about to be evaluated for another reason.
     leaving: usize,
     /// Of those, one for each job without an evaluation since the mark.
-    owed: BTreeMap<JobKey, &'a AllocView>,
+    unevaluated: BTreeMap<JobKey, &'a AllocView>,
 }
 
-impl<'a> Staying<'a> {
+impl<'a> RemainingAllocs<'a> {
     fn on(
         snapshot: &'a Snapshot,
         node: &Indexed<Node>,
@@ -160,7 +162,7 @@ impl<'a> Staying<'a> {
                 let key = view.alloc.job_key();
                 let waits = view.alloc.transition.migrate && !view.alloc.is_server_terminal();
                 if waits && snapshot.covered_index(&key, now) < view.alloc_modify_index {
-                    staying.owed.insert(key, view);
+                    staying.unevaluated.insert(key, view);
                 }
                 continue;
             }

@@ -13,9 +13,9 @@
 pub mod compaction;
 pub mod defragmentation;
 pub mod deputy;
+pub mod etcd_status;
 pub mod hours;
 pub mod revisions;
-pub mod seen;
 
 #[cfg(test)]
 mod tests;
@@ -27,10 +27,10 @@ use model::etcd::{EtcdMember, percent};
 
 use compaction::{Compaction, History, Pressure};
 use defragmentation::Defragmentation;
-pub use deputy::{Deputy, Duty};
+pub use deputy::{Deputy, MaintenanceRole};
+pub use etcd_status::EtcdStatus;
 pub use hours::QuietHours;
 pub use revisions::Revisions;
-pub use seen::Seen;
 
 /// Data in use, as a percentage of the quota, at which the short history is kept: early enough that
 /// gateways, which refuse new work at 85 % by default, seldom have to.
@@ -92,7 +92,7 @@ impl MaintenancePlanner {
 
     /// Returns the next action; `None`: nothing to do at the moment. An action counts as tried, and
     /// is not returned again before its pause is over.
-    pub fn next(&mut self, seen: Seen<'_>, revisions: &Revisions) -> Option<Action> {
+    pub fn next(&mut self, seen: EtcdStatus<'_>, revisions: &Revisions) -> Option<Action> {
         let pressure = self.pressure(&seen);
         let compaction = self.compaction.next(seen.now, revisions, pressure);
         if let Some(revision) = compaction {
@@ -113,7 +113,7 @@ impl MaintenancePlanner {
         self.is_uncounted = true;
     }
 
-    fn pressure(&self, seen: &Seen<'_>) -> Pressure {
+    fn pressure(&self, seen: &EtcdStatus<'_>) -> Pressure {
         if seen.is_out_of_space() {
             return Pressure::Full;
         }
@@ -129,7 +129,7 @@ impl MaintenancePlanner {
         worst.unwrap_or(Pressure::Calm)
     }
 
-    fn may_disarm(&mut self, seen: &Seen<'_>) -> bool {
+    fn may_disarm(&mut self, seen: &EtcdStatus<'_>) -> bool {
         let since = self.disarmed.map(|at| seen.now.since(at));
         if !seen.is_out_of_space() {
             if since.is_some_and(|since| since > DISARM_PAUSE_MAX) {

@@ -2,7 +2,7 @@
 //!
 //! A process that was stalled (starved of CPU, a paused machine) received nothing meanwhile, and
 //! missed messages are still in its sockets when it resumes. So a stall does not count, nor does a
-//! while after it. The same holds while the controller cannot judge at all (see [`crate::Vitals`]).
+//! while after it. The same holds while the controller cannot judge at all (see [`crate::ControllerHealth`]).
 
 use std::time::Duration;
 

@@ -36,6 +36,6 @@ pub mod transition;
 mod tests;
 
 pub use config::Config;
-pub use liveness::{Effect, Event, Liveness, Stats, Vitals};
+pub use liveness::{ControllerHealth, Effect, Event, Liveness, Stats};
 pub use streams::StreamId;
 pub use transition::Transition;

@@ -16,7 +16,7 @@ use crate::{evals, node_status};
 
 mod event;
 
-pub use event::{Effect, Event, Stats, Vitals};
+pub use event::{ControllerHealth, Effect, Event, Stats};
 
 /// The timers of all nodes for one leadership term.
 ///
@@ -38,7 +38,7 @@ pub struct Liveness {
     pace: Pace,
     /// Nodes that are down and may lack evaluations, with the time of the next check: the store may
     /// reject the evaluations for longer than the timeout of a write.
-    owed: BTreeMap<NodeId, Timestamp>,
+    unevaluated: BTreeMap<NodeId, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +49,14 @@ struct Tracked {
     /// The stream of the last heartbeat.
     stream: Option<StreamId>,
     /// True once the node was given time because of the loss of that stream, which happens once.
-    is_excused: bool,
+    is_extended: bool,
     /// True once this leader has received a heartbeat; until then it assumes that the node is
     /// alive.
     heard: bool,
     /// The time of the next check: the end of `alive_until`, or of a delay after it.
     timer: Timestamp,
     /// The modify index that a transition was last requested for, and the time to request it again.
-    asked: Option<(u64, Timestamp)>,
+    requested: Option<(u64, Timestamp)>,
 }
 
 impl Liveness {
@@ -72,7 +72,7 @@ impl Liveness {
             mass_failure_guard: MassFailureGuard::default(),
             streams: Streams::new(ttl),
             pace: Pace::default(),
-            owed: BTreeMap::new(),
+            unevaluated: BTreeMap::new(),
         }
     }
 
@@ -94,10 +94,10 @@ impl Liveness {
         for node in snapshot.nodes() {
             let id = node.value.id;
             if is_down(&node.value) {
-                self.owed.insert(id, now);
-                self.look_at_owed(now, id, snapshot, &mut effects);
+                self.unevaluated.insert(id, now);
+                self.check_unevaluated(now, id, snapshot, &mut effects);
             } else if !self.nodes.contains_key(&id) {
-                self.believe(id, self.after_takeover(self.clock.counted(now)));
+                self.assume_alive(id, self.after_takeover(self.clock.counted(now)));
             }
             self.changed.insert(id);
         }
@@ -120,7 +120,7 @@ impl Liveness {
                     if !is_down && !self.nodes.contains_key(id) {
                         // New, so it has just registered: assume that it is alive.
                         let counted = self.clock.counted(now);
-                        self.believe(*id, counted.plus(self.config.silence_limit()));
+                        self.assume_alive(*id, counted.plus(self.config.silence_limit()));
                     }
                 }
                 Change::Delete { key: Key::Node(id) } => self.forget(*id),
@@ -136,7 +136,7 @@ impl Liveness {
     pub fn step(
         &mut self,
         now: Timestamp,
-        vitals: Vitals,
+        vitals: ControllerHealth,
         events: Vec<Event>,
         snapshot: &Snapshot,
     ) -> Vec<Effect> {
@@ -160,16 +160,19 @@ impl Liveness {
             effects.push(Effect::Blind);
         }
         for stream in self.streams.newly_silent(counted) {
-            self.excuse(counted, stream, &mut effects);
+            self.extend_timers(counted, stream, &mut effects);
         }
-        self.look_at_changed(now, snapshot, &mut effects);
+        self.check_changed(now, snapshot, &mut effects);
         if self.streams.count() > 0 && !self.clock.is_frozen() {
             self.fire_timers(now, snapshot, &mut effects);
         }
-        let owed = self.owed.iter().filter(|(_, at)| **at <= now);
-        let owed: Vec<NodeId> = owed.map(|(id, _)| *id).take(TIMERS_PER_STEP).collect();
-        for id in owed {
-            self.look_at_owed(now, id, snapshot, &mut effects);
+        let unevaluated = self.unevaluated.iter().filter(|(_, at)| **at <= now);
+        let unevaluated: Vec<NodeId> = unevaluated
+            .map(|(id, _)| *id)
+            .take(TIMERS_PER_STEP)
+            .collect();
+        for id in unevaluated {
+            self.check_unevaluated(now, id, snapshot, &mut effects);
         }
         effects
     }
@@ -184,19 +187,19 @@ impl Liveness {
         match event {
             Event::Connected { stream } => {
                 if self.streams.count() == 0 {
-                    self.believe_all(counted, snapshot);
+                    self.assume_all_alive(counted, snapshot);
                 }
                 self.streams.open(stream, counted);
             }
             Event::Heard { stream, nodes } => {
-                self.streams.hear(stream, counted);
+                self.streams.record_message(stream, counted);
                 for id in nodes {
-                    self.hear(id, stream, counted.plus(self.config.silence_limit()));
+                    self.record_heartbeat(id, stream, counted.plus(self.config.silence_limit()));
                 }
             }
             Event::Disconnected { stream } => {
                 if self.streams.close(stream) {
-                    self.excuse(counted, stream, effects);
+                    self.extend_timers(counted, stream, effects);
                 }
             }
             Event::Written => self.pace.end(),
@@ -205,44 +208,44 @@ impl Liveness {
     }
 
     /// Gives the nodes of a lost stream the time to send a heartbeat to another gateway.
-    fn excuse(&mut self, counted: Timestamp, stream: StreamId, effects: &mut Vec<Effect>) {
+    fn extend_timers(&mut self, counted: Timestamp, stream: StreamId, effects: &mut Vec<Effect>) {
         let until = counted.plus(self.config.heartbeat_ttl);
-        let mut excused = Vec::new();
+        let mut extended = Vec::new();
         for (id, tracked) in &mut self.nodes {
             let is_alive = tracked.alive_until > counted;
-            if tracked.stream == Some(stream) && is_alive && !tracked.is_excused {
-                tracked.is_excused = true;
+            if tracked.stream == Some(stream) && is_alive && !tracked.is_extended {
+                tracked.is_extended = true;
                 if tracked.alive_until < until {
                     tracked.alive_until = until;
-                    excused.push(*id);
+                    extended.push(*id);
                 }
             }
         }
-        self.look_later(&excused, until);
-        let nodes = excused.len();
+        self.schedule_checks(&extended, until);
+        let nodes = extended.len();
         if nodes > 0 {
             effects.push(Effect::GatewayLost { stream, nodes });
         }
     }
 
     /// Examines the nodes that were heard of or have changed, at the pace of the store.
-    fn look_at_changed(&mut self, now: Timestamp, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
+    fn check_changed(&mut self, now: Timestamp, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
         while self.pace.has_room() {
             let Some(id) = self.changed.pop_first() else {
                 break;
             };
-            self.look_at_living(now, id, snapshot, effects);
+            self.check_live_node(now, id, snapshot, effects);
         }
         while self.pace.has_room() && self.pace.may_return_at() <= now {
             let Some(id) = self.returning.pop_first() else {
                 break;
             };
-            self.look_at_living(now, id, snapshot, effects);
+            self.check_live_node(now, id, snapshot, effects);
         }
     }
 
     /// Requests the evaluations of a node that is down again, if some are missing.
-    fn look_at_owed(
+    fn check_unevaluated(
         &mut self,
         now: Timestamp,
         id: NodeId,
@@ -252,14 +255,15 @@ impl Liveness {
         let node = snapshot.node(id).filter(|node| is_down(&node.value));
         if node.is_some_and(|node| evals::is_owed(snapshot, node, now)) {
             if !self.pace.has_room() {
-                self.owed.insert(id, now);
+                self.unevaluated.insert(id, now);
                 return;
             }
             self.pace.begin();
             effects.push(Effect::Evaluate { node_id: id });
-            self.owed.insert(id, now.plus(self.config.write_retry));
+            self.unevaluated
+                .insert(id, now.plus(self.config.write_retry));
         } else {
-            self.owed.remove(&id);
+            self.unevaluated.remove(&id);
         }
     }
 
@@ -273,9 +277,9 @@ impl Liveness {
         }
         let timer = self.timers.first().filter(|_| self.streams.count() > 0);
         let timer = timer.and_then(|(at, _)| self.clock.when(*at));
-        let owed = self.owed.values().min().copied();
+        let unevaluated = self.unevaluated.values().min().copied();
         let turn = (!self.returning.is_empty()).then(|| self.pace.may_return_at());
-        [tick, timer, owed, turn].into_iter().flatten().min()
+        [tick, timer, unevaluated, turn].into_iter().flatten().min()
     }
 
     pub fn stats(&self) -> Stats {
@@ -292,16 +296,16 @@ impl Liveness {
 
     /// Without any gateway, missing heartbeats mean nothing. When the first one connects, every node
     /// that is not down gets the time for another heartbeat.
-    fn believe_all(&mut self, counted: Timestamp, snapshot: &Snapshot) {
+    fn assume_all_alive(&mut self, counted: Timestamp, snapshot: &Snapshot) {
         let until = self.after_takeover(counted);
         let lives = |id: &NodeId| snapshot.node(*id).is_none_or(|node| !is_down(&node.value));
         let nodes: Vec<NodeId> = self.nodes.keys().copied().filter(lives).collect();
         for id in nodes {
-            self.believe(id, until);
+            self.assume_alive(id, until);
         }
     }
 
-    fn look_at_living(
+    fn check_live_node(
         &mut self,
         now: Timestamp,
         id: NodeId,
@@ -316,12 +320,13 @@ impl Liveness {
         let Some(node) = snapshot.node(id).filter(|_| lives) else {
             return;
         };
-        if let Some(to) = node_status::when_heard(&self.config, now, snapshot, node) {
-            if is_down(&node.value) && !self.is_asked(now, node) && !self.pace.take_return(now) {
+        if let Some(to) = node_status::status_after_heartbeat(&self.config, now, snapshot, node) {
+            if is_down(&node.value) && !self.is_requested(now, node) && !self.pace.take_return(now)
+            {
                 self.returning.insert(id);
                 return;
             }
-            self.ask(now, node, to, effects);
+            self.request(now, node, to, effects);
         }
     }
 
@@ -358,9 +363,9 @@ impl Liveness {
                     nodes,
                     held_until: until.plus(self.clock.lost()),
                 });
-                self.look_later(&due, until);
+                self.schedule_checks(&due, until);
             }
-            Verdict::KeepHold { until } => self.look_later(&due, until),
+            Verdict::KeepHold { until } => self.schedule_checks(&due, until),
         }
     }
 
@@ -392,38 +397,38 @@ impl Liveness {
             // Deleted, or down already: it needs no timer until its next heartbeat. Its status may
             // have been written without all of its evaluations.
             self.forget(id);
-            self.look_at_owed(now, id, snapshot, effects);
+            self.check_unevaluated(now, id, snapshot, effects);
             return;
         };
-        if let Some(to) = node_status::when_silent(now, snapshot, node) {
-            self.ask(now, node, to, effects);
+        if let Some(to) = node_status::status_after_timeout(now, snapshot, node) {
+            self.request(now, node, to, effects);
         }
         // Check again once the store should show it, or (disconnected) after another TTL.
         let again = self.config.write_retry.max(self.config.heartbeat_ttl);
-        self.look_later(&[id], self.clock.counted(now).plus(again));
+        self.schedule_checks(&[id], self.clock.counted(now).plus(again));
     }
 
     /// Tells whether a transition of the node as it is now was requested a moment ago.
-    fn is_asked(&self, now: Timestamp, node: &Indexed<Node>) -> bool {
+    fn is_requested(&self, now: Timestamp, node: &Indexed<Node>) -> bool {
         let tracked = self.nodes.get(&node.value.id);
-        let asked = tracked.and_then(|tracked| tracked.asked);
-        asked.is_some_and(|(index, again)| index == node.modify_index && now < again)
+        let requested = tracked.and_then(|tracked| tracked.requested);
+        requested.is_some_and(|(index, again)| index == node.modify_index && now < again)
     }
 
     /// Requests a transition, unless the same was requested a moment ago.
-    fn ask(
+    fn request(
         &mut self,
         now: Timestamp,
         node: &Indexed<Node>,
         to: NodeStatus,
         effects: &mut Vec<Effect>,
     ) {
-        let is_asked = self.is_asked(now, node);
-        let Some(tracked) = self.nodes.get_mut(&node.value.id).filter(|_| !is_asked) else {
+        let is_requested = self.is_requested(now, node);
+        let Some(tracked) = self.nodes.get_mut(&node.value.id).filter(|_| !is_requested) else {
             return;
         };
         self.pace.begin();
-        tracked.asked = Some((node.modify_index, now.plus(self.config.write_retry)));
+        tracked.requested = Some((node.modify_index, now.plus(self.config.write_retry)));
         effects.push(Effect::Transition(Transition {
             node_id: node.value.id,
             from: node.value.status,
@@ -433,13 +438,13 @@ impl Liveness {
     }
 
     /// Records a heartbeat.
-    fn hear(&mut self, id: NodeId, stream: StreamId, alive_until: Timestamp) {
+    fn record_heartbeat(&mut self, id: NodeId, stream: StreamId, alive_until: Timestamp) {
         self.set(id, alive_until, Some(stream));
         self.changed.insert(id);
     }
 
     /// Assumes that a node is alive until then, without a heartbeat.
-    fn believe(&mut self, id: NodeId, alive_until: Timestamp) {
+    fn assume_alive(&mut self, id: NodeId, alive_until: Timestamp) {
         self.set(id, alive_until, None);
     }
 
@@ -449,21 +454,21 @@ impl Liveness {
             self.timers.remove(&(old.timer, id));
         }
         self.timers.insert((alive_until, id));
-        let asked = old.and_then(|old| old.asked);
+        let requested = old.and_then(|old| old.requested);
         self.nodes.insert(
             id,
             Tracked {
                 alive_until,
                 stream,
-                is_excused: false,
+                is_extended: false,
                 heard: stream.is_some(),
                 timer: alive_until,
-                asked,
+                requested,
             },
         );
     }
 
-    fn look_later(&mut self, ids: &[NodeId], at: Timestamp) {
+    fn schedule_checks(&mut self, ids: &[NodeId], at: Timestamp) {
         for id in ids {
             if let Some(tracked) = self.nodes.get_mut(id) {
                 self.timers.remove(&(tracked.timer, *id));

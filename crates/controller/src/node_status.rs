@@ -10,7 +10,7 @@ use crate::config::Config;
 ///
 /// Source: Nomad's public behaviour: a new node is ready with its first heartbeat, a node that was
 /// down with its next one; a disconnected node has to report its allocations first.
-pub(crate) fn when_heard(
+pub(crate) fn status_after_heartbeat(
     config: &Config,
     now: Timestamp,
     snapshot: &Snapshot,
@@ -49,7 +49,7 @@ fn may_be_ready(
 ///
 /// Source: Nomad's public behaviour: a node is disconnected instead of down as long as one of its
 /// allocations is within its group's `disconnect { lost_after }`.
-pub(crate) fn when_silent(
+pub(crate) fn status_after_timeout(
     now: Timestamp,
     snapshot: &Snapshot,
     node: &Indexed<Node>,

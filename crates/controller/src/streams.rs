@@ -38,7 +38,7 @@ impl Streams {
     }
 
     /// Records a message; a closed stream stays closed.
-    pub(crate) fn hear(&mut self, stream: StreamId, counted: Timestamp) {
+    pub(crate) fn record_message(&mut self, stream: StreamId, counted: Timestamp) {
         if let Some(state) = self.open.get_mut(&stream) {
             *state = (counted, false);
         }
@@ -89,12 +89,12 @@ mod tests {
         assert_eq!(streams.newly_silent(at(107)), []);
         assert!(streams.any_speaks(at(108)));
         assert!(!streams.any_speaks(at(109)));
-        streams.hear(one, at(110));
+        streams.record_message(one, at(110));
         assert!(streams.any_speaks(at(110)));
         assert_eq!(streams.newly_silent(at(116)), [one, other]);
         assert!(streams.close(one));
         assert!(!streams.close(one));
-        streams.hear(one, at(117));
+        streams.record_message(one, at(117));
         assert_eq!(streams.count(), 1);
     }
 }

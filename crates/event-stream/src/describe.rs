@@ -16,13 +16,17 @@ use store::RevisionChanges;
 
 use crate::kind;
 use crate::past;
-use crate::written::{Past, alloc_id, alloc_view};
+use crate::written::{PastObjects, alloc_id, alloc_view};
 
 /// Returns the events of a write, in the order of its changes.
 ///
 /// Shape: `snapshot` may be older or newer than the write; it supplies the data that the write does
 /// not contain. `past` has the objects that differ in the snapshot, as of the write.
-pub fn describe(written: &RevisionChanges, snapshot: &Snapshot, past: &Past) -> Vec<v1::Event> {
+pub fn describe(
+    written: &RevisionChanges,
+    snapshot: &Snapshot,
+    past: &PastObjects,
+) -> Vec<v1::Event> {
     let kind = kind::of_write(written);
     let mut allocs = BTreeSet::new();
     let mut events = Vec::new();
@@ -139,7 +143,7 @@ fn alloc_event(
     id: AllocId,
     written: &RevisionChanges,
     snapshot: &Snapshot,
-    past: &Past,
+    past: &PastObjects,
 ) -> Option<v1::Event> {
     let view = alloc_view(id, written, snapshot, past)?;
     let key = view.alloc.job_key();

@@ -14,4 +14,4 @@ mod written;
 
 pub use describe::describe;
 pub use filter::Filter;
-pub use written::Past;
+pub use written::PastObjects;

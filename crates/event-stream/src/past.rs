@@ -13,7 +13,7 @@ use proto::JobRead;
 use state::{AllocView, Change, Entity, Key, Snapshot};
 use store::{Client, RevisionChanges};
 
-use crate::written::{Past, alloc_id, alloc_view, is_created};
+use crate::written::{PastObjects, alloc_id, alloc_view, is_created};
 
 /// The number of keys of the past that are read at the same time for one caller: reading the keys
 /// of a large plan one by one would be slow, and all at once would delay other callers of the
@@ -28,9 +28,9 @@ pub async fn read(
     client: &Client,
     written: &RevisionChanges,
     snapshot: &Snapshot,
-) -> Result<Past, store::Error> {
+) -> Result<PastObjects, store::Error> {
     let revision = written.revision;
-    let reads = other_sides(written, snapshot)
+    let reads = missing_sides(written, snapshot)
         .into_iter()
         .map(|wanted| async move {
             let view = wanted.read(client, snapshot, revision).await?;
@@ -40,7 +40,7 @@ pub async fn read(
         .buffer_unordered(READS_IN_FLIGHT)
         .try_collect()
         .await?;
-    let mut past = Past {
+    let mut past = PastObjects {
         allocs: found.into_iter().flatten().collect(),
         deployments: BTreeMap::new(),
     };
@@ -55,7 +55,7 @@ pub async fn read(
 
 /// The sides of one allocation to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OtherSides {
+pub struct MissingSides {
     pub id: AllocId,
     /// The server's side.
     pub alloc: bool,
@@ -65,14 +65,14 @@ pub struct OtherSides {
 
 /// Returns the sides to read of the allocations in a write: those that the write does not contain
 /// and that `snapshot` has changed or missing.
-pub fn other_sides(written: &RevisionChanges, snapshot: &Snapshot) -> Vec<OtherSides> {
-    let mut wanted = BTreeMap::<AllocId, OtherSides>::new();
+pub fn missing_sides(written: &RevisionChanges, snapshot: &Snapshot) -> Vec<MissingSides> {
+    let mut wanted = BTreeMap::<AllocId, MissingSides>::new();
     for change in &written.changes {
         let Change::Put { key, .. } = change else {
             continue;
         };
         let Some(id) = alloc_id(key) else { continue };
-        let sides = wanted.entry(id).or_insert(OtherSides {
+        let sides = wanted.entry(id).or_insert(MissingSides {
             id,
             alloc: true,
             client: true,
@@ -97,7 +97,7 @@ pub fn other_sides(written: &RevisionChanges, snapshot: &Snapshot) -> Vec<OtherS
     wanted.filter(|sides| sides.alloc || sides.client).collect()
 }
 
-impl OtherSides {
+impl MissingSides {
     /// Returns the allocation as of a revision. Sides that need no read come from `snapshot`.
     async fn read(
         self,
@@ -177,7 +177,7 @@ async fn client_at(
 fn promoted_since(
     written: &RevisionChanges,
     snapshot: &Snapshot,
-    past: &Past,
+    past: &PastObjects,
 ) -> BTreeSet<DeploymentId> {
     let ids: BTreeSet<AllocId> = written
         .changes

@@ -10,8 +10,8 @@ use state::{AllocView, Change, Entity, Key};
 use store::RevisionChanges;
 use test_kit::{Stored, builders};
 
-use crate::past::{OtherSides, other_sides};
-use crate::written::Past;
+use crate::past::{MissingSides, missing_sides};
+use crate::written::PastObjects;
 use crate::{Filter, describe, kind};
 
 const NOW: u64 = 50;
@@ -164,7 +164,7 @@ fn an_event_shows_both_sides_of_an_allocation() {
     stored.put_job(&job);
     stored.put_alloc(&alloc);
     let reported = written(vec![client(ClientStatus::Running)]);
-    let events = describe(&reported, &stored.snapshot(), &Past::default());
+    let events = describe(&reported, &stored.snapshot(), &PastObjects::default());
     let [event] = events.as_slice() else {
         panic!("one: {events:?}");
     };
@@ -185,7 +185,7 @@ fn both_sides_of_one_allocation_in_one_write_are_one_event() {
     let events = describe(
         &written(vec![alloc(NOW), client(ClientStatus::Lost)]),
         &Stored::default().snapshot(),
-        &Past::default(),
+        &PastObjects::default(),
     );
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(shown(&events[0]).client_status, "lost");
@@ -204,21 +204,21 @@ fn an_event_of_a_collected_allocation_is_read_from_the_past() {
     };
     let reported = written(vec![client(ClientStatus::Complete)]);
     let snapshot = Stored::default().snapshot();
-    let wanted = OtherSides {
+    let wanted = MissingSides {
         id: alloc.id,
         alloc: true,
         client: false,
     };
-    assert_eq!(other_sides(&reported, &snapshot), [wanted]);
-    let past = Past {
+    assert_eq!(missing_sides(&reported, &snapshot), [wanted]);
+    let past = PastObjects {
         allocs: BTreeMap::from([(alloc.id, known)]),
-        ..Past::default()
+        ..PastObjects::default()
     };
     let events = describe(&reported, &snapshot, &past);
     assert_eq!(shown(&events[0]).client_status, "complete");
     assert_eq!(events[0].filter_keys, ["web"]);
     // The past does not have it, either, so there is no event.
-    assert_eq!(describe(&reported, &snapshot, &Past::default()), []);
+    assert_eq!(describe(&reported, &snapshot, &PastObjects::default()), []);
 }
 
 #[test]
@@ -229,33 +229,33 @@ fn only_the_side_that_has_changed_since_is_read_from_the_past() {
     stored.put_job(&job);
     stored.put_alloc(&builders::allocation(1, &job, builders::node(1).id));
     stored.put_status(id, ClientStatus::Running);
-    let sides = |alloc, client| [OtherSides { id, alloc, client }];
+    let sides = |alloc, client| [MissingSides { id, alloc, client }];
     let reported = written(vec![client(ClientStatus::Running)]);
     let stopped = written(vec![alloc(10)]);
     // The replica has not reached the write yet: it may not know what came before.
     assert_eq!(
-        other_sides(&reported, &stored.snapshot()),
+        missing_sides(&reported, &stored.snapshot()),
         sides(true, false)
     );
     assert_eq!(
-        other_sides(&stopped, &stored.snapshot()),
+        missing_sides(&stopped, &stored.snapshot()),
         sides(false, true)
     );
     // It has, and nothing else was written.
     stored.advance(NOW);
-    assert_eq!(other_sides(&reported, &stored.snapshot()), []);
-    assert_eq!(other_sides(&stopped, &stored.snapshot()), []);
+    assert_eq!(missing_sides(&reported, &stored.snapshot()), []);
+    assert_eq!(missing_sides(&stopped, &stored.snapshot()), []);
     // The node has said more since.
     stored.put_status(id, ClientStatus::Complete);
-    assert_eq!(other_sides(&reported, &stored.snapshot()), []);
+    assert_eq!(missing_sides(&reported, &stored.snapshot()), []);
     assert_eq!(
-        other_sides(&stopped, &stored.snapshot()),
+        missing_sides(&stopped, &stored.snapshot()),
         sides(false, true)
     );
     // A new allocation had no other side.
     let placed = written(vec![alloc(NOW)]);
-    assert_eq!(other_sides(&placed, &stored.snapshot()), []);
-    let events = describe(&placed, &stored.snapshot(), &Past::default());
+    assert_eq!(missing_sides(&placed, &stored.snapshot()), []);
+    let events = describe(&placed, &stored.snapshot(), &PastObjects::default());
     assert_eq!(shown(&events[0]).client_status, "pending");
     assert_eq!(shown(&events[0]).modify_index, NOW);
 }
@@ -270,7 +270,7 @@ fn a_job_is_shown_with_the_status_that_it_had() {
         let events = describe(
             &written(vec![change, asked]),
             &stored.snapshot(),
-            &Past::default(),
+            &PastObjects::default(),
         );
         match &events[0].payload {
             Some(Payload::Job(job)) => job.status.clone().unwrap(),
@@ -387,7 +387,7 @@ fn an_allocation_of_a_rollout_is_found_by_it() {
     stored.put_job(&job);
     stored.put_alloc(&alloc);
     let reported = written(vec![client(ClientStatus::Running)]);
-    let events = describe(&reported, &stored.snapshot(), &Past::default());
+    let events = describe(&reported, &stored.snapshot(), &PastObjects::default());
     let id = deployment_id.to_string();
     assert_eq!(events[0].filter_keys, ["web", &*id]);
     assert!(filter("", &[("Allocation", &*id)]).admits(&events[0]));

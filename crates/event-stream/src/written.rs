@@ -9,12 +9,12 @@ use store::RevisionChanges;
 
 /// Objects as of a write, where the replica differs.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub struct PastObjects {
     pub allocs: BTreeMap<AllocId, AllocView>,
     pub deployments: BTreeMap<DeploymentId, Deployment>,
 }
 
-impl Past {
+impl PastObjects {
     /// Tells whether an allocation was a canary of a group that was not promoted yet.
     pub(crate) fn is_canary(&self, snapshot: &Snapshot, view: &AllocView) -> bool {
         let Some(id) = view.alloc.deployment_id.filter(|_| view.alloc.canary) else {
@@ -47,7 +47,7 @@ pub(crate) fn alloc_view(
     id: AllocId,
     written: &RevisionChanges,
     snapshot: &Snapshot,
-    past: &Past,
+    past: &PastObjects,
 ) -> Option<AllocView> {
     let known = if is_created(written, id) {
         // No node has reported it yet.

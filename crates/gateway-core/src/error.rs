@@ -27,7 +27,7 @@ pub struct Error {
     details: Details,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Details {
     None,
     Fields(FieldErrors),
@@ -80,6 +80,15 @@ impl Error {
         )
     }
 
+    /// Returns an error with the code and the particulars of this one, and another cause.
+    pub fn with_cause(&self, cause: impl Into<Cause>) -> Self {
+        Self {
+            code: self.code,
+            cause: cause.into(),
+            details: self.details.clone(),
+        }
+    }
+
     pub fn code(&self) -> Code {
         self.code
     }
@@ -93,6 +102,14 @@ impl Error {
     pub fn message(&self) -> String {
         chain(&*self.cause)
     }
+}
+
+/// Tells whether a called process has not answered, so that its caller cannot tell whether it acted.
+pub fn is_unanswered(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
+    )
 }
 
 impl fmt::Display for Error {

@@ -12,7 +12,7 @@ pub mod revisions;
 pub mod too_large;
 pub mod transactions;
 
-pub use error::Error;
+pub use error::{Error, is_unanswered};
 pub use limits::MAX_REQUEST_BYTES;
 pub use metrics::{GaugeGuard, Metrics};
-pub use transactions::{Core, Step};
+pub use transactions::{Core, Step, read_failure};

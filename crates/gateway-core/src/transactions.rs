@@ -83,15 +83,20 @@ impl From<Failure> for Error {
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
-        if matches!(error, store::Error::NoSpace { .. }) {
-            Self::overloaded(error)
-        } else if matches!(error, store::Error::Refused { .. }) {
-            Failure::Refused(error).into()
-        } else if error.is_unknown() {
-            Failure::Unknown(error).into()
-        } else {
-            Failure::Store(error).into()
+        match error {
+            store::Error::NoSpace { .. } => Self::overloaded(error),
+            store::Error::Refused { .. } => Failure::Refused(error).into(),
+            store::Error::Unknown { .. } => Failure::Unknown(error).into(),
+            error => Failure::Store(error).into(),
         }
+    }
+}
+
+/// Converts a failed read. Its code is that of a failed commit, but an unknown outcome has no effect.
+pub fn read_failure(error: store::Error) -> Error {
+    match error {
+        error @ store::Error::Unknown { .. } => Error::new(Code::Unavailable, error),
+        error => error.into(),
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
     let Some(node) = snapshot.node(id) else {
         return;
     };
-    for text in volumes::written_beside(snapshot, &node.value, &live) {
+    for text in volumes::concurrent_writers(snapshot, &node.value, &live) {
         violate(Fact::VolumeHasOneWriter, format!("node {id}: {text}"));
     }
     for view in &live {

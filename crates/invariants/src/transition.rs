@@ -18,7 +18,7 @@ pub(crate) fn check_key(
     let broken = match key {
         Key::Eval(id) => eval_goes_back(before, after, *id),
         Key::Alloc(id) => alloc_goes_wrong(before, after, *id)
-            .or_else(|| comes_where_nothing_may(before, after, *id))
+            .or_else(|| misplaced_alloc(before, after, *id))
             .or_else(|| eviction_is_forgotten(before, after, *id))
             .or_else(|| makes_the_wrong_go(before, after, *id)),
         Key::AllocClient(id) => {
@@ -166,7 +166,7 @@ fn report_goes_back(
 }
 
 /// Checks a new allocation's job and node as of the write of the allocation.
-fn comes_where_nothing_may(
+fn misplaced_alloc(
     before: &Snapshot,
     after: &Snapshot,
     id: model::AllocId,

@@ -7,7 +7,11 @@ use state::{AllocView, Snapshot};
 
 /// Finds registered volumes of a node with several live writers, one of which requested to be the
 /// single one.
-pub(crate) fn written_beside(snapshot: &Snapshot, node: &Node, live: &[&AllocView]) -> Vec<String> {
+pub(crate) fn concurrent_writers(
+    snapshot: &Snapshot,
+    node: &Node,
+    live: &[&AllocView],
+) -> Vec<String> {
     if !snapshot.has_volumes() {
         return Vec::new();
     }

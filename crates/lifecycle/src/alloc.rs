@@ -17,7 +17,7 @@ use crate::checks::{CheckKey, Checks, Watched};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::gates::Stage;
-use crate::health::{All, HealthWatch};
+use crate::health::{HealthInputs, HealthWatch};
 use crate::kill::AllocKill;
 use crate::spec::AllocSpec;
 use crate::task::{Context, TaskRunner};
@@ -240,8 +240,8 @@ impl AllocRunner {
         starts.max().unwrap_or_default()
     }
 
-    fn all(&self) -> All<'_> {
-        All {
+    fn all(&self) -> HealthInputs<'_> {
+        HealthInputs {
             specs: &self.spec.tasks,
             tasks: &self.state.tasks,
             checks: &self.checks,

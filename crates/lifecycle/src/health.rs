@@ -12,7 +12,7 @@ use crate::task::TaskRunner;
 use crate::time::{Now, Uptime, written};
 
 /// Everything that the health follows from.
-pub(crate) struct All<'a> {
+pub(crate) struct HealthInputs<'a> {
     pub(crate) specs: &'a BTreeMap<String, TaskSpec>,
     pub(crate) tasks: &'a BTreeMap<String, TaskRunner>,
     pub(crate) checks: &'a Checks,
@@ -72,7 +72,7 @@ impl HealthWatch {
     pub(crate) fn update_verdict(
         &mut self,
         spec: Option<HealthSpec>,
-        all: &All<'_>,
+        all: &HealthInputs<'_>,
         now: Now,
     ) -> Vec<(String, String)> {
         let (Some(spec), Some((deployment_id, deadline)), None) =
@@ -103,7 +103,7 @@ impl HealthWatch {
     pub(crate) fn next_deadline(
         &self,
         spec: Option<HealthSpec>,
-        all: &All<'_>,
+        all: &HealthInputs<'_>,
         now: Uptime,
     ) -> Option<Uptime> {
         let (Some(spec), Some((_, deadline)), None) = (spec, self.watched, self.verdict) else {
@@ -116,7 +116,7 @@ impl HealthWatch {
     }
 }
 
-fn sign(spec: &HealthSpec, all: &All<'_>, now: Uptime) -> Sign {
+fn sign(spec: &HealthSpec, all: &HealthInputs<'_>, now: Uptime) -> Sign {
     let mut healthy_at = Uptime(0);
     let mut is_complete = true;
     for (name, task_spec) in all.specs {
@@ -161,7 +161,7 @@ fn sign(spec: &HealthSpec, all: &All<'_>, now: Uptime) -> Sign {
 
 /// Task → the reason why it kept the allocation from being healthy. A failing check of the group
 /// stands at the first task.
-fn reasons(spec: &HealthSpec, all: &All<'_>, now: Uptime) -> Vec<(String, String)> {
+fn reasons(spec: &HealthSpec, all: &HealthInputs<'_>, now: Uptime) -> Vec<(String, String)> {
     let mut reasons = Vec::new();
     let deadline = written(spec.healthy_deadline);
     for (name, task_spec) in all.specs {

@@ -12,7 +12,7 @@ use crate::devices::choose::{DeviceAssignment, choose, device_ref};
 use crate::devices::short::{fault, short_of};
 use crate::devices::shortage::DeviceShortage;
 use crate::exhausted::Exhausted;
-use crate::holds::{Holds, Nothing};
+use crate::holds::{EmptyNode, Holds};
 
 /// The dedicated cores and devices that a group's tasks ask for.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +102,7 @@ impl DedicatedAsk {
 
     /// Tells whether `node` has the devices when empty.
     pub fn has_devices(&self, node: &Node) -> bool {
-        !self.asks_devices() || self.choose_devices(node, &Nothing).is_some()
+        !self.asks_devices() || self.choose_devices(node, &EmptyNode).is_some()
     }
 
     fn choose_devices(&self, node: &Node, holds: &impl Holds) -> Option<DeviceAssignment> {
@@ -345,7 +345,7 @@ mod tests {
         });
         assert_eq!(group.ask().cpu_mhz, 300, "what cores come to is not in it");
         let ask = DedicatedAsk::of_group(&group);
-        let assigned = ask.assign(&node_with_cores(4), &Nothing).unwrap();
+        let assigned = ask.assign(&node_with_cores(4), &EmptyNode).unwrap();
         let mut resources = AllocatedResources {
             total: group.ask(),
             ..AllocatedResources::default()
@@ -393,7 +393,7 @@ mod tests {
                 group.tasks[0].resources.devices = vec![request("nvidia/gpu/k80", count)];
             }))
         };
-        let assigned = ask(1).assign(&node, &Nothing).unwrap();
+        let assigned = ask(1).assign(&node, &EmptyNode).unwrap();
         assert_eq!(assigned.devices[0].instance_ids, ["b"]);
         assert!(!ask(2).has_devices(&node));
     }

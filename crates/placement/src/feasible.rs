@@ -127,7 +127,7 @@ impl Requirements {
     /// The first reason, in the order: constraints, host networks, host volumes.
     pub fn check_own(&self, node: &Node) -> Result<(), Infeasible<'_>> {
         self.check_unique(node)?;
-        self.check_belongings(node)
+        self.check_host_parts(node)
     }
 
     /// Checks constraints on unique facts, and devices, of which nodes of one class may have
@@ -181,7 +181,7 @@ impl Requirements {
     }
 
     /// Returns the host networks and volumes that `node` lacks, which no class covers.
-    pub fn missing_belongings(&self, node: &Node) -> impl Iterator<Item = Infeasible<'_>> {
+    pub fn missing_host_parts(&self, node: &Node) -> impl Iterator<Item = Infeasible<'_>> {
         let asks = if self.names_host_networks {
             self.ports.as_slice()
         } else {
@@ -193,8 +193,8 @@ impl Requirements {
         networks.chain(volumes)
     }
 
-    fn check_belongings(&self, node: &Node) -> Result<(), Infeasible<'_>> {
-        self.missing_belongings(node).next().map_or(Ok(()), Err)
+    fn check_host_parts(&self, node: &Node) -> Result<(), Infeasible<'_>> {
+        self.missing_host_parts(node).next().map_or(Ok(()), Err)
     }
 }
 
@@ -250,7 +250,7 @@ impl<'a> Feasibility<'a> {
         }
         self.requirements.check_unique(node)?;
         self.requirements.check_equipment(node)?;
-        self.requirements.check_belongings(node)
+        self.requirements.check_host_parts(node)
     }
 
     fn failed_in_class(&mut self, node: &'a Node) -> Option<&'a Check> {

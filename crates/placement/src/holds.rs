@@ -31,9 +31,9 @@ impl Holds for DedicatedUse {
 }
 
 /// An empty node.
-pub(crate) struct Nothing;
+pub(crate) struct EmptyNode;
 
-impl Holds for Nothing {
+impl Holds for EmptyNode {
     fn holds_core(&self, _: u16) -> bool {
         false
     }

@@ -177,7 +177,7 @@ pub fn assign_ports(
         let (alias, _) = ask.addresses(node)?;
         let address = static_address(node, held, &given, ask, port)?;
         given.push((address, port));
-        picked.push(Picked {
+        picked.push(AssignedPort {
             position,
             port,
             address,
@@ -191,7 +191,7 @@ pub fn assign_ports(
         }
         let (alias, addresses) = ask.addresses(node)?;
         let (address, port) = pick_dynamic(node, held, (&alias, addresses), &picked, &mut draw)?;
-        picked.push(Picked {
+        picked.push(AssignedPort {
             position,
             port,
             address,
@@ -215,7 +215,7 @@ pub fn assign_ports(
 }
 
 /// A port assigned by this offer.
-struct Picked<'a> {
+struct AssignedPort<'a> {
     /// The position of its request.
     position: usize,
     port: u16,
@@ -224,7 +224,7 @@ struct Picked<'a> {
     is_dynamic: bool,
 }
 
-impl Picked<'_> {
+impl AssignedPort<'_> {
     /// Tells whether a further dynamic port on `address` of the host network `alias` must have
     /// another number.
     ///
@@ -239,7 +239,7 @@ fn pick_dynamic<'a>(
     node: &Node,
     held: &PortUse,
     (alias, addresses): (&str, &'a [String]),
-    picked: &[Picked<'_>],
+    picked: &[AssignedPort<'_>],
     draw: &mut impl FnMut(u32) -> u32,
 ) -> Result<(&'a str, u16), Exhausted> {
     let (min, max) = (node.min_dynamic_port, node.max_dynamic_port);

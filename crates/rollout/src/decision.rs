@@ -102,7 +102,7 @@ fn find_failure(
     }
     let beyond_help = snapshot
         .allocs_by_deployment(deployment.id)
-        .find(|view| is_beyond_help(view, deployment, job))?;
+        .find(|view| cannot_recover(view, deployment, job))?;
     let group = deployment.groups.get(&*beyond_help.alloc.task_group);
     // A canary may fail after the deadline, while the deployment waits for a promotion. Then the
     // cause is the deadline.
@@ -120,7 +120,7 @@ fn find_failure(
 
 /// Tells whether an allocation is unhealthy and must not be replaced: its group has no progress
 /// deadline, or no reschedule attempt left.
-fn is_beyond_help(view: &AllocView, deployment: &Deployment, job: &Job) -> bool {
+fn cannot_recover(view: &AllocView, deployment: &Deployment, job: &Job) -> bool {
     let unhealthy = view.health().is_some_and(|health| !health.healthy);
     if !unhealthy || view.alloc.is_server_terminal() || view.alloc.next_alloc.is_some() {
         return false;

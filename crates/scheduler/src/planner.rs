@@ -12,7 +12,7 @@ use crate::draft::Draft;
 use crate::generation::Generation;
 use crate::inputs::Inputs;
 use crate::rank::search::Search;
-use crate::reconcile::changes::{Cause, JobChanges, Older, PlaceAsk};
+use crate::reconcile::changes::{Cause, JobChanges, OlderVersion, PlaceAsk};
 use crate::run_rng::RunRng;
 use crate::separation::{OutgoingByName, Separation, ask};
 use crate::template::Template;
@@ -66,7 +66,7 @@ impl<'a, 'd> Planner<'a, 'd> {
 
     /// Places allocations of older versions of the job, version by version.
     fn place_older(&mut self, group: &str, asks: &[PlaceAsk<'a>]) {
-        let versions: BTreeSet<Older> = asks.iter().filter_map(|ask| ask.older).collect();
+        let versions: BTreeSet<OlderVersion> = asks.iter().filter_map(|ask| ask.older).collect();
         for older in versions {
             let inputs = self.inputs;
             let job = inputs.snapshot.job_version(&inputs.eval.job, older.version);

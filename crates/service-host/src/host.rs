@@ -134,7 +134,7 @@ impl Rpcs {
         if self.names.contains(&agent::SERVICE_NAME) {
             return self;
         }
-        let agent = agent::Own::new(drain.clone()).into_server();
+        let agent = agent::ProcessLog::new(drain.clone()).into_server();
         let own = self.names.iter().copied();
         Self {
             routes: self.routes.add_service(agent),

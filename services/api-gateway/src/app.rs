@@ -187,7 +187,7 @@ fn gateway(
     };
     let gateway = Arc::new(Gateway {
         address: host.address().to_owned(),
-        agent: agent::Own::new(drain.clone()),
+        agent: agent::ProcessLog::new(drain.clone()),
         space: Arc::new(Space::new(limits)),
         config,
         core,

@@ -4,11 +4,11 @@ pub mod slot;
 
 use futures::stream::unfold;
 use futures::{Stream, StreamExt as _};
-use gateway_core::Error;
+use gateway_core::read_failure;
 use proto::v1;
-use store::{Backup, Error as StoreError};
+use store::Backup;
 use tokio::sync::OwnedSemaphorePermit;
-use tonic::{Code, Status};
+use tonic::Status;
 use tracing::info;
 
 use crate::gateway::Gateway;
@@ -22,8 +22,8 @@ pub(crate) async fn save(
 ) -> Result<impl Stream<Item = Result<v1::SnapshotChunk, Status>> + Send + use<>, Status> {
     let slot = gateway.backups.take()?;
     let client = gateway.core.replica.client();
-    let min_revision = client.current_revision().await.map_err(of_store)?;
-    let backup = client.backup().await.map_err(of_store)?;
+    let min_revision = client.current_revision().await.map_err(read_failure)?;
+    let backup = client.backup().await.map_err(read_failure)?;
     info!(min_revision, "snapshot begins");
     let header = v1::SnapshotChunk {
         min_revision,
@@ -48,14 +48,6 @@ async fn next(state: State) -> Option<(Result<v1::SnapshotChunk, Status>, State)
             Some((Ok(chunk), Some((backup, slot))))
         }
         Ok(None) => None,
-        Err(error) => Some((Err(of_store(error)), None)),
+        Err(error) => Some((Err(read_failure(error).into()), None)),
     }
-}
-
-fn of_store(error: StoreError) -> Status {
-    let code = match &error {
-        StoreError::Refused { .. } => Code::FailedPrecondition,
-        _ => Code::Unavailable,
-    };
-    Error::new(code, error).into()
 }

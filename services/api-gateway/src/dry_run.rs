@@ -55,11 +55,11 @@ pub fn dry_run(
             diff: with_diff.then(|| jobdiff::diff(stored, Some(job), true)),
         });
     }
-    let foreseen = foresee(snapshot, proposal.writes);
-    let eval = foreseen
+    let simulated = simulate(snapshot, proposal.writes);
+    let eval = simulated
         .eval(context.eval_id)
         .expect("a registration makes the evaluation of its context");
-    let decision = scheduler::schedule(&foreseen, eval, context.now, seed);
+    let decision = scheduler::schedule(&simulated, eval, context.now, seed);
     let outcome = decision
         .plan
         .eval_outcome
@@ -75,7 +75,7 @@ pub fn dry_run(
         diff
     });
     Ok(DryRun {
-        preempted: preempted(&foreseen, &decision.plan.preemptions),
+        preempted: preempted(&simulated, &decision.plan.preemptions),
         job_modify_index: proposal.job_modify_index,
         failed_task_groups: outcome.failed_task_groups,
         created_evals: decision.plan.followup_evals,
@@ -104,7 +104,7 @@ fn check_outcome(outcome: &Evaluation) -> Result<(), JobRefusal> {
 }
 
 /// Returns the state after `writes`, committed at the next revision.
-fn foresee(snapshot: &Snapshot, writes: Vec<Write>) -> Snapshot {
+fn simulate(snapshot: &Snapshot, writes: Vec<Write>) -> Snapshot {
     let revision = snapshot.index().saturating_add(1);
     let mut state = snapshot.to_state();
     let changes = writes

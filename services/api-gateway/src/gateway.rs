@@ -21,7 +21,7 @@ pub struct Gateway {
     /// The address that other processes reach it at.
     pub address: String,
     /// The log of this process.
-    pub agent: agent::Own,
+    pub agent: agent::ProcessLog,
     pub core: Arc<Core>,
     /// For the relay of task output.
     pub node: Arc<NodeGateway>,

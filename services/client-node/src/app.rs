@@ -441,7 +441,7 @@ async fn serve_all(
         metrics: Some(registry.clone()),
         shutdown_grace_period,
     };
-    let agent = agent::Own::new(drain.clone()).into_server();
+    let agent = agent::ProcessLog::new(drain.clone()).into_server();
     let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
     let incoming = Incoming::new(listeners.grpc, listeners.transport.clone());
     let serving = serve(incoming, routes, options, drain);

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use controller::drain::{Completion, DrainingNodes, JobMarks, Look, MarkTxn, look};
+use controller::drain::{Completion, DrainDecisions, DrainingNodes, JobMarks, MarkTxn, decide};
 use model::{NodeId, Timestamp};
 use store::{Delta, SizeClass};
 use tokio::time::Instant;
@@ -91,11 +91,11 @@ async fn look_and_write(
 ) -> Result<Option<Timestamp>, WriteError> {
     let snapshot = term.replica.linearizable(WRITE_TIMEOUT).await?;
     let now = term.now();
-    let Look {
+    let DrainDecisions {
         marks,
         done,
         next_deadline,
-    } = look(&snapshot, now, nodes, &mut || term.eval_id());
+    } = decide(&snapshot, now, nodes, &mut || term.eval_id());
     let mut first_conflict = FirstConflict::default();
     for marks in marks {
         if drain.is_cancelled() {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use controller::etcd::{Action, Deputy, Duty, MaintenancePlanner, Revisions, Seen, Settings};
+use controller::etcd::{
+    Action, Deputy, EtcdStatus, MaintenancePlanner, MaintenanceRole, Revisions, Settings,
+};
 use model::Timestamp;
 use model::etcd::{Bytes, EtcdMember};
 use rand::RngExt as _;
@@ -79,20 +81,20 @@ impl Maintenance {
             revisions.record(now, self.replica.applied());
             let has_leader = self.replica.leader(SERVICE).is_some();
             let duty = deputy.duty(now, self.leads.now(), has_leader);
-            if duty != Duty::Leader {
+            if duty != MaintenanceRole::Leader {
                 self.metrics.etcd.clear_members();
             }
-            if duty == Duty::Standby {
+            if duty == MaintenanceRole::Standby {
                 continue;
             }
             let members = self.members().await;
-            if duty == Duty::Leader {
+            if duty == MaintenanceRole::Leader {
                 self.metrics.etcd.observe(&members, quota_bytes);
             }
             if !duty.acts(&members) {
                 continue;
             }
-            let seen = Seen {
+            let seen = EtcdStatus {
                 now,
                 wall: Timestamp(Clock::real().now()),
                 members: &members,

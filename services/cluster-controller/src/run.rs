@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use controller::{Effect, Event, Liveness, Vitals};
+use controller::{ControllerHealth, Effect, Event, Liveness};
 use model::Timestamp;
 use store::{Delta, Leadership, Replica};
 use tokio::task::JoinSet;
@@ -80,10 +80,10 @@ pub(crate) async fn lead(
     while writes.join_next().await.is_some() {}
 }
 
-fn vitals(leadership: &Leadership, replica: &Replica) -> Vitals {
+fn vitals(leadership: &Leadership, replica: &Replica) -> ControllerHealth {
     let now = Instant::now();
     let deadline = leadership.deadline();
-    Vitals {
+    ControllerHealth {
         store_silent_for: replica.last_contact().unwrap_or_default(),
         leads_for: deadline.saturating_duration_since(now),
     }

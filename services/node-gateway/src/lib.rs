@@ -7,7 +7,7 @@
 //! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
 //! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`heartbeats`] remembers them, and [`liveness_loop`] passes them on. [`report_loop`] stores
-//! reports, which [`packing`] puts into transactions, and `services_loop` removes the service
+//! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
 //! [`restart`] restarts tasks, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
 //! issues the certificates of nodes. [`identities`] signs the tokens of tasks with a key of
@@ -29,8 +29,8 @@ pub mod mount;
 pub mod node_ca;
 mod node_call;
 pub mod node_gateway;
-pub mod packing;
 pub mod report_loop;
+mod report_transactions;
 mod requests;
 pub mod restart;
 mod services_loop;

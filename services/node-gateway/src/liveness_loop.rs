@@ -43,7 +43,7 @@ pub async fn run(
     (name, transport): (String, Transport),
     stop: CancellationToken,
 ) {
-    let passing = Passing {
+    let relay = HeartbeatRelay {
         core,
         heartbeats,
         metrics,
@@ -51,9 +51,9 @@ pub async fn run(
         transport,
     };
     let mut backoff = Backoff::new(Backoff::DEFAULT.0, RECONNECT_MAX);
-    let mut rng = passing.core.ids.child("liveness").rng();
+    let mut rng = relay.core.ids.child("liveness").rng();
     loop {
-        let Some(leader) = passing.core.replica.leader(CONTROLLER) else {
+        let Some(leader) = relay.core.replica.leader(CONTROLLER) else {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(NO_LEADER_WAIT) => continue,
@@ -62,10 +62,10 @@ pub async fn run(
         let started = Instant::now();
         let ended = tokio::select! {
             () = stop.cancelled() => return,
-            ended = passing.follow(&leader) => ended,
+            ended = relay.follow(&leader) => ended,
         };
-        passing.heartbeats.lock().disconnected();
-        passing.metrics.liveness_reconnects.inc();
+        relay.heartbeats.lock().disconnected();
+        relay.metrics.liveness_reconnects.inc();
         debug!(
             address = leader.address,
             reason = ended.message(),
@@ -83,7 +83,7 @@ pub async fn run(
 }
 
 /// The loop's part of the gateway.
-struct Passing {
+struct HeartbeatRelay {
     core: Arc<Core>,
     heartbeats: Heartbeats,
     metrics: Metrics,
@@ -92,7 +92,7 @@ struct Passing {
     transport: Transport,
 }
 
-impl Passing {
+impl HeartbeatRelay {
     /// Passes heartbeats on to one leader until the stream ends; returns the reason.
     async fn follow(&self, leader: &LeaderInfo) -> Status {
         match open(&self.transport, leader).await {
@@ -101,13 +101,13 @@ impl Passing {
                     address = leader.address,
                     "passing heartbeats on to the controller"
                 );
-                self.talk(leader, &sender, &mut acks).await
+                self.relay_to(leader, &sender, &mut acks).await
             }
             Err(status) => status,
         }
     }
 
-    async fn talk(
+    async fn relay_to(
         &self,
         leader: &LeaderInfo,
         sender: &mpsc::Sender<NodesAlive>,

@@ -1,7 +1,7 @@
 //! Calls of a node: its address, and what a status of it means.
 
 use admission::jobs::alloc_node::AllocNode;
-use gateway_core::Error;
+use gateway_core::{Error, is_unanswered};
 use identity::Role;
 use proto::internal::v1::node_files_client::NodeFilesClient;
 use service_kit::{TracedChannel, Transport};
@@ -36,11 +36,10 @@ pub(crate) fn client(
 /// Converts the status of a node: an unreachable node is `UNAVAILABLE`, and the refusal of a node is
 /// passed on with its name.
 pub(crate) fn failure(node: &AllocNode, status: &Status) -> Status {
-    match status.code() {
-        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
-            unreachable(node, status.message().to_owned())
-        }
-        _ => refusal(node, status),
+    if is_unanswered(status) {
+        unreachable(node, status.message().to_owned())
+    } else {
+        refusal(node, status)
     }
 }
 

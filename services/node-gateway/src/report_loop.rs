@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::nodes::packing::{Packed, pack};
 use admission::nodes::reports::{Outcome, Reports, add, decide, newer, numbers};
 use gateway_core::{Core, Error};
 use model::{AllocId, NodeId};
-use store::{Commit, TxnError};
+use store::{Commit, Txn, TxnError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use tonic::Code;
 use tracing::{Instrument as _, Span, debug, info_span};
 
 use crate::metrics::Metrics;
-use crate::packing::{Packed, pack};
+use crate::report_transactions::StoreTransactions;
 
 /// The number of nodes' reports that may queue for the next batch. Further callers wait for room in
 /// the queue, which their deadlines bound.
@@ -38,7 +39,7 @@ pub struct Submission {
     node_id: NodeId,
     reports: Reports,
     trace_parent: String,
-    reply: oneshot::Sender<Result<Stored, Unstored>>,
+    reply: oneshot::Sender<Result<Stored, StoreFailure>>,
 }
 
 /// The answer to one node's reports.
@@ -51,28 +52,33 @@ pub struct Stored {
 }
 
 /// The reason why some or all reports of a caller were not stored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unstored {
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreFailure {
     /// One of the caller's reports fits in no transaction; its others are stored.
     #[error("the report of allocation {alloc_id} cannot be stored: {reason}")]
     Refused { alloc_id: AllocId, reason: String },
-    /// The store cannot be reached, or the result of the commit is unknown.
-    #[error("cannot store the reports: {0}")]
-    Store(String),
+    /// The store cannot be reached, refuses the commit, or the result of the commit is unknown.
+    #[error("cannot store the reports")]
+    Store(#[source] Arc<Error>),
     /// Other writes keep changing the same allocations.
     #[error("other writes keep changing the node's allocations: try again")]
     Contended,
 }
 
-impl From<Unstored> for Error {
-    fn from(unstored: Unstored) -> Self {
-        let code = match unstored {
-            Unstored::Refused { .. } => Code::InvalidArgument,
+impl From<StoreFailure> for Error {
+    fn from(failure: StoreFailure) -> Self {
+        match &failure {
+            StoreFailure::Refused { .. } => Self::new(Code::InvalidArgument, failure),
             // Maybe stored, maybe not: the node sends them again, and they are stored once.
-            Unstored::Store(_) => Code::Unavailable,
-            Unstored::Contended => Code::Aborted,
-        };
-        Self::new(code, unstored)
+            StoreFailure::Store(error) => error.clone().with_cause(failure),
+            StoreFailure::Contended => Self::new(Code::Aborted, failure),
+        }
+    }
+}
+
+impl From<Error> for StoreFailure {
+    fn from(error: Error) -> Self {
+        Self::Store(Arc::new(error))
     }
 }
 
@@ -115,7 +121,7 @@ impl ReportHandle {
         sent.map_err(|_| Error::draining())?;
         match answer.await {
             Ok(Ok(stored)) => Ok(stored),
-            Ok(Err(unstored)) => Err(unstored.into()),
+            Ok(Err(failure)) => Err(failure.into()),
             Err(_) => Err(Error::draining()),
         }
     }
@@ -175,7 +181,7 @@ async fn store(core: &Core, batch: Vec<Submission>) {
     for submission in batch {
         let answer = match &result {
             Ok(stored) => stored.answer(&submission.reports),
-            Err(unstored) => Err(unstored.clone()),
+            Err(failure) => Err(failure.clone()),
         };
         debug!(parent: &Span::current(), node_id = %submission.node_id, ?answer, "reports answered");
         // A caller that has given up sends its reports again.
@@ -194,13 +200,13 @@ struct Batch {
 
 impl Batch {
     /// Returns the answer for the caller with these reports.
-    fn answer(&self, reports: &Reports) -> Result<Stored, Unstored> {
+    fn answer(&self, reports: &Reports) -> Result<Stored, StoreFailure> {
         let refused = self
             .refused
             .iter()
             .find(|(alloc_id, _)| reports.contains_key(alloc_id));
         match refused {
-            Some((alloc_id, error)) => Err(Unstored::Refused {
+            Some((alloc_id, error)) => Err(StoreFailure::Refused {
                 alloc_id: *alloc_id,
                 reason: error.to_string(),
             }),
@@ -213,7 +219,11 @@ impl Batch {
 }
 
 /// Stores all reports that fit in a transaction.
-async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result<Batch, Unstored> {
+async fn store_all(
+    core: &Core,
+    reports: &Reports,
+    trace_parent: &str,
+) -> Result<Batch, StoreFailure> {
     let mut snapshot = core.replica.snapshot();
     let mut is_fresh = false;
     let mut stored = 0;
@@ -221,10 +231,7 @@ async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result
         let outcomes = decide(&snapshot, reports, core.now());
         if outcomes.len() < reports.len() && !is_fresh {
             // Some have no news, which only a fresh snapshot can confirm.
-            snapshot = core
-                .fresh()
-                .await
-                .map_err(|error| Unstored::Store(error.message()))?;
+            snapshot = core.fresh().await?;
             is_fresh = true;
             continue;
         }
@@ -237,7 +244,7 @@ async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result
                     conflict = Some(found.revision);
                     break;
                 }
-                Err(error) => return Err(Unstored::Store(error.message())),
+                Err(error) => return Err(error.into()),
             }
         }
         let Some(revision) = conflict else {
@@ -250,15 +257,14 @@ async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result
         };
         core.metrics.conflicts.inc();
         let wanted = revision.max(stored);
-        let fresh = core.wait_for(wanted, core.deadline()).await;
-        snapshot = fresh.map_err(|error| Unstored::Store(error.message()))?;
+        snapshot = core.wait_for(wanted, core.deadline()).await?;
         is_fresh = true;
     }
-    Err(Unstored::Contended)
+    Err(StoreFailure::Contended)
 }
 
-fn plan(core: &Core, outcomes: &[Outcome], trace_parent: &str) -> Packed {
-    let new_txn = || core.writer.txn();
+fn plan(core: &Core, outcomes: &[Outcome], trace_parent: &str) -> Packed<Txn, TxnError> {
+    let transactions = StoreTransactions(&core.writer);
     let next_id = || core.next_eval_id();
-    pack(outcomes, core.now(), trace_parent, new_txn, next_id)
+    pack(outcomes, core.now(), trace_parent, &transactions, next_id)
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use admission::jobs::restart_alloc::RestartTarget;
+use gateway_core::is_unanswered;
 use proto::internal::v1::NodeRestartRequest;
 use service_kit::request as with_deadline;
 use tonic::{Code, Status};
@@ -41,14 +42,12 @@ pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Ve
             let reason = format!("{}; nothing was restarted", status.message());
             node_call::unreachable(node, reason)
         }
-        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
-            Status::unknown(format!(
-                "node {name} did not answer ({}): the tasks of allocation {} may have been restarted; \
+        _ if is_unanswered(&status) => Status::unknown(format!(
+            "node {name} did not answer ({}): the tasks of allocation {} may have been restarted; \
                  their events tell",
-                status.message(),
-                target.alloc_id
-            ))
-        }
+            status.message(),
+            target.alloc_id
+        )),
         // Of an older node, which lacks the call.
         Code::Unimplemented => Status::failed_precondition(format!(
             "node {name} runs an older agent that cannot restart tasks on request: upgrade it, or \

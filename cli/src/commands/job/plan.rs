@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
     let planned = context.connection.plan(job).await;
     let answer = planned.map_err(|error| explained(error, &parsed, colour))?;
     let stored = if is_stored(&answer) {
-        let found = Box::pin(context.connection.job_at_work(&namespace, &job_id)).await;
+        let found = Box::pin(context.connection.job_with_allocs(&namespace, &job_id)).await;
         // The job may have been purged in the meantime.
         match found {
             Err(error) if error.is_not_found() => None,

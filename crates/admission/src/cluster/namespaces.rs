@@ -10,7 +10,7 @@ use state::{JobStatus, Snapshot, Write};
 
 use super::change::Change;
 use super::deletion::Deletion;
-use super::joined::{self, MAX_NAMED};
+use super::referenced::{self, MAX_NAMED};
 use model::refusal::{Kind, Refusal};
 
 /// The reason why a namespace stays as it is.
@@ -66,7 +66,7 @@ pub fn upsert(
     check_index: Option<u64>,
 ) -> Result<Change, NamespaceRefusal> {
     let name = &namespace.name;
-    let change = joined::upsert(snapshot, namespace);
+    let change = referenced::upsert(snapshot, namespace);
     if let Change::Unchanged { .. } = change {
         return Ok(change);
     }
@@ -94,7 +94,7 @@ pub fn delete(
         let name = name.to_owned();
         return Err(NamespaceRefusal::NotFound { name });
     };
-    joined::delete(stored, in_use(snapshot, name))
+    referenced::delete(stored, in_use(snapshot, name))
 }
 
 /// Returns the refusal to delete a namespace that something lives in.
@@ -129,7 +129,7 @@ fn in_use(snapshot: &Snapshot, name: &str) -> Option<NamespaceRefusal> {
 /// # Errors
 /// There is no such namespace, or it is being deleted. The error is about `field`, and names the
 /// object that joins (`joining`, as in `job "web"`).
-pub fn join(
+pub fn require(
     snapshot: &Snapshot,
     name: &str,
     field: &str,
@@ -140,7 +140,7 @@ pub fn join(
     }
     let mut errors = FieldErrors::default();
     match snapshot.namespace(name) {
-        Some(stored) if !stored.value.deleting => return Ok(Some(joined::unchanged(stored))),
+        Some(stored) if !stored.value.deleting => return Ok(Some(referenced::unchanged(stored))),
         Some(_) => errors.push(
             field,
             format!("{joining} is in namespace {name:?}, which is being deleted: want another"),

@@ -7,7 +7,7 @@ use state::{JobStatus, Snapshot, Write};
 
 use super::change::Change;
 use super::deletion::Deletion;
-use super::joined::{self, Joined as _, MAX_NAMED};
+use super::referenced::{self, MAX_NAMED, Referenced as _};
 use model::refusal::{Kind, Refusal};
 
 /// The reason why a pool stays as it is.
@@ -52,7 +52,7 @@ impl Refusal for NodePoolRefusal {
 /// It is built in.
 pub fn upsert(snapshot: &Snapshot, pool: &NodePool) -> Result<Change, NodePoolRefusal> {
     refuse_built_in("modifying", &pool.name)?;
-    Ok(joined::upsert(snapshot, pool))
+    Ok(referenced::upsert(snapshot, pool))
 }
 
 /// Decides on the next step of deleting a pool.
@@ -68,7 +68,7 @@ pub fn delete(
         let name = name.to_owned();
         return Err(NodePoolRefusal::NotFound { name });
     };
-    joined::delete(stored, in_use(snapshot, name))
+    referenced::delete(stored, in_use(snapshot, name))
 }
 
 /// Returns the refusal to delete a pool that has nodes or jobs.
@@ -97,7 +97,7 @@ fn in_use(snapshot: &Snapshot, name: &str) -> Option<NodePoolRefusal> {
 ///
 /// # Errors
 /// There is no such pool, or it is being deleted.
-pub fn join_as_job(snapshot: &Snapshot, job: &Job) -> Result<Option<Write>, FieldErrors> {
+pub fn require_for_job(snapshot: &Snapshot, job: &Job) -> Result<Option<Write>, FieldErrors> {
     let name = &job.node_pool;
     if NodePool::is_built_in(name) {
         return Ok(None);
@@ -105,7 +105,7 @@ pub fn join_as_job(snapshot: &Snapshot, job: &Job) -> Result<Option<Write>, Fiel
     let mut errors = FieldErrors::default();
     let id = &job.id;
     match snapshot.node_pool(name) {
-        Some(stored) if !stored.value.deleting => return Ok(Some(joined::unchanged(stored))),
+        Some(stored) if !stored.value.deleting => return Ok(Some(referenced::unchanged(stored))),
         Some(_) => errors.push(
             "node_pool",
             format!("job {id:?} is in node pool {name:?}, which is being deleted: want another"),
@@ -126,16 +126,16 @@ pub fn join_as_job(snapshot: &Snapshot, job: &Job) -> Result<Option<Write>, Fiel
 /// is built in.
 ///
 /// A missing pool is created, and a pool that is being deleted stays.
-pub fn join_as_node(snapshot: &Snapshot, name: &str) -> Option<Write> {
+pub fn require_for_node(snapshot: &Snapshot, name: &str) -> Option<Write> {
     if NodePool::is_built_in(name) {
         return None;
     }
     Some(match snapshot.node_pool(name) {
-        None => joined::create(NodePool::named(name)),
+        None => referenced::create(NodePool::named(name)),
         Some(stored) if stored.value.deleting => {
-            joined::update(stored, stored.value.clone().marked(false))
+            referenced::update(stored, stored.value.clone().marked(false))
         }
-        Some(stored) => joined::unchanged(stored),
+        Some(stored) => referenced::unchanged(stored),
     })
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use state::{Entity, Key};
     use test_kit::{Stored, builders};
 
-    use super::super::joined::create;
+    use super::super::referenced::create;
     use super::*;
 
     fn put(stored: &mut Stored, pool: NodePool) -> u64 {
@@ -299,7 +299,7 @@ mod tests {
     fn a_job_joins_a_pool_that_is_there_to_stay() {
         let mut stored = Stored::default();
         let text = |stored: &Stored| {
-            let errors = join_as_job(&stored.snapshot(), &job()).unwrap_err();
+            let errors = require_for_job(&stored.snapshot(), &job()).unwrap_err();
             assert_eq!(errors.0[0].field, "node_pool");
             errors.0[0].message.clone()
         };
@@ -311,32 +311,32 @@ mod tests {
         let modify_index = put(&mut stored, gpu());
         let key = Key::NodePool("gpu".to_owned());
         let compare = Write::RequireUnchanged { key, modify_index };
-        let joined = join_as_job(&stored.snapshot(), &job()).unwrap();
+        let joined = require_for_job(&stored.snapshot(), &job()).unwrap();
         assert_eq!(joined, Some(compare));
         let everywhere = Job {
             node_pool: "all".to_owned(),
             ..job()
         };
-        assert_eq!(join_as_job(&stored.snapshot(), &everywhere), Ok(None));
+        assert_eq!(require_for_job(&stored.snapshot(), &everywhere), Ok(None));
     }
 
     #[test]
     fn a_node_makes_its_pool_and_keeps_one_that_was_to_go() {
         let mut stored = Stored::default();
-        assert_eq!(join_as_node(&stored.snapshot(), "default"), None);
+        assert_eq!(require_for_node(&stored.snapshot(), "default"), None);
         assert!(is_missing(&stored.snapshot(), "gpu"));
         assert!(!is_missing(&stored.snapshot(), "default"));
-        let made = join_as_node(&stored.snapshot(), "gpu");
+        let made = require_for_node(&stored.snapshot(), "gpu");
         assert_eq!(made, Some(create(gpu())));
         put(&mut stored, deleting());
-        match join_as_node(&stored.snapshot(), "gpu") {
+        match require_for_node(&stored.snapshot(), "gpu") {
             Some(Write::Update { entity, .. }) => {
                 assert_eq!(entity, Entity::NodePool(Box::new(gpu())));
             }
             other => panic!("{other:?}"),
         }
         put(&mut stored, gpu());
-        let compared = join_as_node(&stored.snapshot(), "gpu");
+        let compared = require_for_node(&stored.snapshot(), "gpu");
         assert!(matches!(compared, Some(Write::RequireUnchanged { .. })));
     }
 }

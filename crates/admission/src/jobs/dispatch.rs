@@ -105,7 +105,7 @@ pub fn dispatch(
         Write::job_unchanged(stored),
         scheduler_config::guard(snapshot),
     ];
-    writes.extend(namespace_rules::join_as_job(snapshot, &child)?);
+    writes.extend(namespace_rules::require_for_job(snapshot, &child)?);
     let eval = (!child.is_parent()).then(|| {
         let (job_type, priority) = (child.job_type, child.priority);
         evaluation(

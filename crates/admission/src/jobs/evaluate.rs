@@ -68,7 +68,7 @@ pub fn evaluate(
     writes.push(Write::create_eval(eval));
     if !job.stop {
         // A dead job may run again, so its namespace and its pool have to exist.
-        writes.extend(namespace_rules::join_as_job(snapshot, job)?);
+        writes.extend(namespace_rules::require_for_job(snapshot, job)?);
     }
     if request.force_reschedule {
         let views = snapshot.allocs_by_job(key);

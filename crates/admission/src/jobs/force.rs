@@ -65,7 +65,7 @@ pub fn force(
     let mut writes = launch.into_writes();
     set_trace_parent(&mut writes, &context.trace_parent);
     writes.push(Write::job_unchanged(stored));
-    writes.extend(namespace_rules::join_as_job(snapshot, &child)?);
+    writes.extend(namespace_rules::require_for_job(snapshot, &child)?);
     Ok(Outcome::Commit {
         writes,
         receipt,

@@ -17,13 +17,13 @@ use crate::cluster::{namespaces, node_pools};
 ///
 /// # Errors
 /// One of them is missing, or is being deleted.
-pub fn join_as_job(snapshot: &Snapshot, job: &Job) -> Result<Vec<Write>, FieldErrors> {
+pub fn require_for_job(snapshot: &Snapshot, job: &Job) -> Result<Vec<Write>, FieldErrors> {
     let joining = format!("job {:?}", job.id);
     let mut errors = FieldErrors::default();
     let mut writes = Vec::new();
     for joined in [
-        namespaces::join(snapshot, &job.namespace, "namespace", joining),
-        node_pools::join_as_job(snapshot, job),
+        namespaces::require(snapshot, &job.namespace, "namespace", joining),
+        node_pools::require_for_job(snapshot, job),
     ] {
         match joined {
             Ok(write) => writes.extend(write),
@@ -33,13 +33,13 @@ pub fn join_as_job(snapshot: &Snapshot, job: &Job) -> Result<Vec<Write>, FieldEr
     errors.into_result(writes)
 }
 
-/// Returns the compares of a registration: those of [`join_as_job`], and the rules of the namespace.
+/// Returns the compares of a registration: those of [`require_for_job`], and the rules of the namespace.
 ///
 /// # Errors
 /// Everything that is missing or not allowed.
 pub fn admit(snapshot: &Snapshot, job: &Job) -> Result<Vec<Write>, FieldErrors> {
     let mut errors = FieldErrors::default();
-    let mut writes = join_as_job(snapshot, job).unwrap_or_else(|found| {
+    let mut writes = require_for_job(snapshot, job).unwrap_or_else(|found| {
         errors = found;
         Vec::new()
     });

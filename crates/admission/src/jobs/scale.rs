@@ -88,7 +88,7 @@ pub fn scale(
         return Err(JobRefusal::state(message));
     }
     // A dead job may run again, so its namespace and its pool have to exist.
-    writes.extend(namespace_rules::join_as_job(snapshot, &stored.value)?);
+    writes.extend(namespace_rules::require_for_job(snapshot, &stored.value)?);
     check_open_evals(snapshot, request.max_open_evals)?;
     if count == group.count {
         writes.extend(evaluated(snapshot, stored));

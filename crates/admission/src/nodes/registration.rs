@@ -74,7 +74,7 @@ pub fn decide(
     introduction::check_record(snapshot, sent)?;
     let stored = snapshot.node(sent.id).map(|stored| &**stored);
     let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
-    let pool = node_pools::join_as_node(snapshot, &sent.node_pool);
+    let pool = node_pools::require_for_node(snapshot, &sent.node_pool);
     let (kept_index, mut changes) = match record(stored, sent.clone(), inputs.now)? {
         Record::Unchanged { modify_index } => {
             let is_missing = node_pools::is_missing(snapshot, &sent.node_pool);

@@ -1,4 +1,5 @@
 mod beating;
+mod packing;
 mod registering;
 mod reporting;
 mod sessions;

@@ -51,7 +51,7 @@ pub(crate) fn check(
     };
     let node = &node.value;
     check_status(snapshot, plan, node, &entries)?;
-    if node.status != NodeStatus::Ready || !entries.iter().any(takes_more) {
+    if node.status != NodeStatus::Ready || !entries.iter().any(changes_usage) {
         return Ok(());
     }
     if node.eligibility != NodeEligibility::Eligible {
@@ -101,7 +101,7 @@ fn entries<'a>(
 }
 
 /// Returns whether an entry needs additional or other resources of the node.
-fn takes_more(entry: &Entry<'_>) -> bool {
+fn changes_usage(entry: &Entry<'_>) -> bool {
     match entry {
         Entry::New(_) => true,
         Entry::Update { new, old } => new.resources != old.alloc.resources,

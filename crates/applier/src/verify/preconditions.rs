@@ -8,25 +8,29 @@ use crate::verify::verdict::{PlanRefusal, PlanVerification};
 
 /// An unmet precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Objection {
+pub(crate) enum UnmetPrecondition {
     Refused(PlanRefusal),
     Waits,
 }
 
-impl From<Objection> for PlanVerification {
-    fn from(objection: Objection) -> Self {
-        match objection {
-            Objection::Refused(refusal) => Self::Refused(refusal),
-            Objection::Waits => Self::Waits,
+impl From<UnmetPrecondition> for PlanVerification {
+    fn from(unmet: UnmetPrecondition) -> Self {
+        match unmet {
+            UnmetPrecondition::Refused(refusal) => Self::Refused(refusal),
+            UnmetPrecondition::Waits => Self::Waits,
         }
     }
 }
 
 /// # Errors
 /// The first unmet precondition.
-pub(crate) fn check(snapshot: &Snapshot, pending: &Pending, plan: &Plan) -> Result<(), Objection> {
+pub(crate) fn check(
+    snapshot: &Snapshot,
+    pending: &Pending,
+    plan: &Plan,
+) -> Result<(), UnmetPrecondition> {
     let refuse = |reason: String| {
-        Err(Objection::Refused(PlanRefusal {
+        Err(UnmetPrecondition::Refused(PlanRefusal {
             reason,
             refresh_index: snapshot.index(),
         }))
@@ -39,7 +43,7 @@ pub(crate) fn check(snapshot: &Snapshot, pending: &Pending, plan: &Plan) -> Resu
         return refuse(format!("evaluation {eval_id} no longer exists"));
     };
     if pending.is_unshown(&Key::Eval(eval_id), eval.modify_index) {
-        return Err(Objection::Waits);
+        return Err(UnmetPrecondition::Waits);
     }
     // Of two workers with the same evaluation, the second finds it changed.
     if eval.modify_index != plan.eval_modify_index || eval.value.status.is_terminal() {
@@ -63,7 +67,7 @@ pub(crate) fn check(snapshot: &Snapshot, pending: &Pending, plan: &Plan) -> Resu
             return refuse(format!("deployment {id} no longer exists"));
         };
         if pending.is_unshown(&Key::Deployment(id), deployment.modify_index) {
-            return Err(Objection::Waits);
+            return Err(UnmetPrecondition::Waits);
         }
         if deployment.modify_index > plan.snapshot_index {
             return refuse(format!(

@@ -6,8 +6,8 @@ use std::time::Duration;
 use model::Timestamp;
 use model::etcd::{EtcdMember, percent};
 
+use super::etcd_status::EtcdStatus;
 use super::hours::QuietHours;
-use super::seen::Seen;
 
 /// The size, as a percentage of the quota, at which a member is defragmented at any hour: at the quota
 /// etcd refuses writes even if the database is mostly free pages.
@@ -49,7 +49,7 @@ impl Defragmentation {
 
     /// Returns the endpoint of the member to defragment next. While a member is away, it is none,
     /// because another one would cost the quorum; unless the alarm stands, when writes are refused anyway.
-    pub fn next(&mut self, seen: &Seen<'_>) -> Option<String> {
+    pub fn next(&mut self, seen: &EtcdStatus<'_>) -> Option<String> {
         if !seen.all_answer() && !seen.is_out_of_space() {
             return None;
         }

@@ -15,7 +15,7 @@ const WITHOUT_LEADER: u32 = 2;
 
 /// A replica's part in the maintenance of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
+pub enum MaintenanceRole {
     /// It maintains etcd.
     Leader,
     /// There has been no leader for a while: it acts while etcd is out of space.
@@ -24,7 +24,7 @@ pub enum Duty {
     Standby,
 }
 
-impl Duty {
+impl MaintenanceRole {
     /// Returns whether the replica acts on members with this status. Without a full one the next
     /// election succeeds, and the deputy leaves everything to the leader.
     pub fn acts(self, members: &[EtcdMember]) -> bool {
@@ -56,16 +56,20 @@ impl Deputy {
 
     /// Returns the duty of this replica. `now` is a clock without steps; `has_leader`: any replica
     /// leads, as far as this one knows.
-    pub fn duty(&mut self, now: Timestamp, leads: bool, has_leader: bool) -> Duty {
+    pub fn duty(&mut self, now: Timestamp, leads: bool, has_leader: bool) -> MaintenanceRole {
         if leads || has_leader {
             self.leaderless_since = None;
-            return if leads { Duty::Leader } else { Duty::Standby };
+            return if leads {
+                MaintenanceRole::Leader
+            } else {
+                MaintenanceRole::Standby
+            };
         }
         let since = *self.leaderless_since.get_or_insert(now);
         if now.since(since) >= self.wait {
-            Duty::Deputy
+            MaintenanceRole::Deputy
         } else {
-            Duty::Standby
+            MaintenanceRole::Standby
         }
     }
 }
@@ -84,15 +88,18 @@ mod tests {
     fn a_replica_becomes_the_deputy_after_two_to_four_intervals_without_a_leader() {
         for (draw, wait) in [(0.0, 20), (0.5, 30), (1.0, 40)] {
             let mut deputy = Deputy::new(INTERVAL, draw);
-            assert_eq!(deputy.duty(at(0), true, true), Duty::Leader);
-            assert_eq!(deputy.duty(at(5), false, true), Duty::Standby);
-            assert_eq!(deputy.duty(at(10), false, false), Duty::Standby);
+            assert_eq!(deputy.duty(at(0), true, true), MaintenanceRole::Leader);
+            assert_eq!(deputy.duty(at(5), false, true), MaintenanceRole::Standby);
+            assert_eq!(deputy.duty(at(10), false, false), MaintenanceRole::Standby);
             let last = at(10 + wait - 1);
-            assert_eq!(deputy.duty(last, false, false), Duty::Standby);
-            assert_eq!(deputy.duty(at(10 + wait), false, false), Duty::Deputy);
+            assert_eq!(deputy.duty(last, false, false), MaintenanceRole::Standby);
+            assert_eq!(
+                deputy.duty(at(10 + wait), false, false),
+                MaintenanceRole::Deputy
+            );
             // With a leader the wait starts again.
-            assert_eq!(deputy.duty(at(60), false, true), Duty::Standby);
-            assert_eq!(deputy.duty(at(61), false, false), Duty::Standby);
+            assert_eq!(deputy.duty(at(60), false, true), MaintenanceRole::Standby);
+            assert_eq!(deputy.duty(at(61), false, false), MaintenanceRole::Standby);
         }
     }
 
@@ -105,9 +112,9 @@ mod tests {
         };
         let (calm, alarmed) = ([roomy.clone()], [roomy, full]);
         for (duty, when_calm, when_full) in [
-            (Duty::Leader, true, true),
-            (Duty::Deputy, false, true),
-            (Duty::Standby, false, false),
+            (MaintenanceRole::Leader, true, true),
+            (MaintenanceRole::Deputy, false, true),
+            (MaintenanceRole::Standby, false, false),
         ] {
             assert_eq!(
                 (duty.acts(&calm), duty.acts(&alarmed)),

@@ -50,7 +50,7 @@ fn ask(
     members: &[EtcdMember],
 ) -> Option<Action> {
     let (now, expected) = (at(seconds), 3);
-    let seen = Seen {
+    let seen = EtcdStatus {
         now,
         wall: now,
         members,
@@ -436,7 +436,7 @@ proptest! {
             }
             log.record(at(seconds), etcd.revision);
             let members = [etcd.seen()];
-            let seen = Seen { now: at(seconds), wall: at(seconds), members: &members, expected: 1 };
+            let seen = EtcdStatus { now: at(seconds), wall: at(seconds), members: &members, expected: 1 };
             if let Some(action) = care.next(seen, &log) {
                 etcd.perform(&action);
                 if let Action::Compact(revision) = action {

@@ -27,14 +27,14 @@ pub enum Event {
 
 /// The controller's own condition. While it is bad, the time does not count against nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vitals {
+pub struct ControllerHealth {
     /// The time since the last message from the store.
     pub store_silent_for: Duration,
     /// The time for which this process certainly leads without another renewal of its lease.
     pub leads_for: Duration,
 }
 
-impl Vitals {
+impl ControllerHealth {
     /// Tells whether a decision can be based on the replica and be written.
     pub(super) fn are_good(&self) -> bool {
         self.store_silent_for <= STORE_SILENCE && !self.leads_for.is_zero()

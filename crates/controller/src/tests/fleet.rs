@@ -12,7 +12,7 @@ use placement::NodeEvals;
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders::{allocation, evaluation, node, service};
 
-use crate::{Config, Effect, Event, Liveness, StreamId, Transition, Vitals};
+use crate::{Config, ControllerHealth, Effect, Event, Liveness, StreamId, Transition};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -31,7 +31,7 @@ pub(super) struct Fleet {
     beat_at: Timestamp,
     /// Gateways whose messages arrive while time passes. The first one brings the heartbeats.
     pub(super) speaking: BTreeSet<StreamId>,
-    pub(super) vitals: Vitals,
+    pub(super) vitals: ControllerHealth,
 }
 
 /// The gateway that the nodes use.
@@ -78,7 +78,7 @@ impl Fleet {
             beating: BTreeSet::new(),
             beat_at: now,
             speaking: BTreeSet::new(),
-            vitals: Vitals {
+            vitals: ControllerHealth {
                 store_silent_for: Duration::ZERO,
                 leads_for: SECOND,
             },

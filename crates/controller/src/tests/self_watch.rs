@@ -7,7 +7,7 @@ use model::Timestamp;
 use proptest::prelude::*;
 
 use super::fleet::{Fleet, GATEWAY, MS, SECOND, id};
-use crate::{Effect, Event, StreamId, Vitals};
+use crate::{ControllerHealth, Effect, Event, StreamId};
 
 const OTHER: StreamId = StreamId(2);
 
@@ -57,11 +57,11 @@ fn short_stalls_one_after_the_other_do_not_add_up() {
 #[test]
 fn time_does_not_count_without_the_store_or_the_lease_or_any_message() {
     let sound = Fleet::new(1).vitals;
-    let without_store = Vitals {
+    let without_store = ControllerHealth {
         store_silent_for: 4 * SECOND,
         ..sound
     };
-    let without_lease = Vitals {
+    let without_lease = ControllerHealth {
         leads_for: Duration::ZERO,
         ..sound
     };

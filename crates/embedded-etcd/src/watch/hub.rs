@@ -10,7 +10,7 @@ use super::{
     id::{StreamId, WatcherRef},
     message::{Message, NO_WATCH},
     outbox::Outbox,
-    subscriptions::{Concerned, Subscriptions},
+    subscriptions::{AffectedWatches, Subscriptions},
     watcher::{Request, State, WatchError, Watcher},
 };
 use crate::{
@@ -165,7 +165,7 @@ impl WatchHub {
 
     /// Delivers `records` to the matching watches; all of them are of `revision`, now visible.
     pub fn notify(&mut self, mvcc: &Mvcc, revision: i64, records: &[Arc<Record>]) {
-        for Concerned { watchers, records } in self.subscriptions.concerned(records) {
+        for AffectedWatches { watchers, records } in self.subscriptions.affected(records) {
             for reference in watchers {
                 let Some(stream) = self.streams.get_mut(&reference.stream) else {
                     continue;

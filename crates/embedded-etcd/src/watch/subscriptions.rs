@@ -19,7 +19,7 @@ pub(super) struct Subscriptions {
 }
 
 /// Watches of the same range, and its changed records.
-pub(super) struct Concerned {
+pub(super) struct AffectedWatches {
     pub(super) watchers: Vec<WatcherRef>,
     /// In the order they were changed; not empty.
     pub(super) records: Arc<[Arc<Record>]>,
@@ -55,8 +55,8 @@ impl Subscriptions {
     }
 
     /// The watches that match `records`.
-    pub(super) fn concerned(&self, records: &[Arc<Record>]) -> Vec<Concerned> {
-        let mut concerned = Vec::new();
+    pub(super) fn affected(&self, records: &[Arc<Record>]) -> Vec<AffectedWatches> {
+        let mut affected = Vec::new();
         for (span, watchers) in &self.by_span {
             let matching: Vec<Arc<Record>> = records
                 .iter()
@@ -64,7 +64,7 @@ impl Subscriptions {
                 .map(Arc::clone)
                 .collect();
             if !matching.is_empty() {
-                concerned.push(Concerned {
+                affected.push(AffectedWatches {
                     watchers: watchers.clone(),
                     records: matching.into(),
                 });
@@ -80,12 +80,12 @@ impl Subscriptions {
                 }
             }
             for (key, matching) in by_key {
-                concerned.push(Concerned {
+                affected.push(AffectedWatches {
                     watchers: self.by_key[key].clone(),
                     records: matching.into(),
                 });
             }
         }
-        concerned
+        affected
     }
 }

@@ -8,7 +8,7 @@ use super::{AllocRunner, Prerun, Step};
 use crate::checks::{Checks, WantedRestart};
 use crate::effect::Effect;
 use crate::gates::{self, Stage};
-use crate::health::All;
+use crate::health::HealthInputs;
 use crate::kill::{KillReason, next_to_kill};
 use crate::spec::Role;
 use crate::task::TaskRunner;
@@ -237,7 +237,7 @@ impl AllocRunner {
         if !self.is_health_watched() || self.state.health.verdict.is_some() {
             return;
         }
-        let all = All {
+        let all = HealthInputs {
             specs: &self.spec.tasks,
             tasks: &self.state.tasks,
             checks: &self.checks,

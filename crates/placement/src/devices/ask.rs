@@ -36,7 +36,7 @@ impl DeviceAsk {
     pub(crate) fn new(request: &DeviceRequest) -> Self {
         let checks: Vec<_> = request.constraints.iter().map(DeviceCheck::new).collect();
         let of_instances = checks.iter().filter(|check| check.is_about_ids());
-        let of_kinds = checks.iter().filter(|check| check.is_asked_of_kinds());
+        let of_kinds = checks.iter().filter(|check| check.applies_to_kinds());
         Self {
             text: request.name.clone(),
             name: DeviceName::parse(&request.name),
@@ -83,8 +83,8 @@ impl DeviceAsk {
     }
 
     /// Returns the same request for `count` instances, without the `dropped` constraints.
-    pub(super) fn loosened(&self, count: usize, dropped: &[DeviceRefusal]) -> Self {
-        let mut loosened = Self {
+    pub(super) fn relaxed(&self, count: usize, dropped: &[DeviceRefusal]) -> Self {
+        let mut relaxed = Self {
             count,
             ..self.clone()
         };
@@ -92,9 +92,9 @@ impl DeviceAsk {
             let mut dropped = dropped.iter();
             !dropped.any(|refusal| refusal.constraint == check.text())
         };
-        loosened.of_kinds.retain(is_kept);
-        loosened.of_instances.retain(is_kept);
-        loosened
+        relaxed.of_kinds.retain(is_kept);
+        relaxed.of_instances.retain(is_kept);
+        relaxed
     }
 
     pub(super) fn suits_instance(&self, kind: &NodeDevice, id: &str) -> bool {
@@ -103,7 +103,7 @@ impl DeviceAsk {
     }
 
     /// Returns the sum of the weights of the affinities that `kind` matches.
-    pub(super) fn liking(&self, kind: &NodeDevice) -> f64 {
+    pub(super) fn preference(&self, kind: &NodeDevice) -> f64 {
         if self.affinities.is_empty() {
             return 0.0;
         }

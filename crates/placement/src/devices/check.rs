@@ -124,7 +124,7 @@ impl DeviceCheck {
     }
 
     /// Tests of one id apply to an instance; tests of a list of ids also to the kind.
-    pub(super) fn is_asked_of_kinds(&self) -> bool {
+    pub(super) fn applies_to_kinds(&self) -> bool {
         !self.is_about_ids()
             || matches!(
                 self.operator,

@@ -31,7 +31,7 @@ pub(crate) fn choose(
     let weight: f64 = asks.iter().map(|ask| ask.weight()).sum();
     let liked = asks.iter().zip(&chosen);
     let liked: f64 = liked
-        .map(|(ask, chosen)| ask.liking(&node.devices[chosen.kind]))
+        .map(|(ask, chosen)| ask.preference(&node.devices[chosen.kind]))
         .sum();
     Some(DeviceAssignment {
         chosen,

@@ -81,7 +81,10 @@ impl Request {
             .filter(|(_, instances)| instances.len() >= ask.count)
             .collect();
         suiting.sort_by(|(left, _), (right, _)| {
-            let (left, right) = (ask.liking(&kinds[*left]), ask.liking(&kinds[*right]));
+            let (left, right) = (
+                ask.preference(&kinds[*left]),
+                ask.preference(&kinds[*right]),
+            );
             right.total_cmp(&left)
         });
         Self {

@@ -28,13 +28,13 @@ pub(crate) fn short_of(
     let mut short = Vec::new();
     for ask in asks {
         let refused = refusals(ask, node);
-        let loose = ask.loosened(ask.count, &refused);
+        let relaxed = ask.relaxed(ask.count, &refused);
         let served_with = |count: usize| {
-            let fewer = loose.loosened(count, &[]);
+            let fewer = relaxed.relaxed(count, &[]);
             let all: Vec<_> = served.iter().chain([&fewer]).collect();
             choose(&all, node, holds).is_some().then_some(fewer)
         };
-        let kinds = node.devices.iter().filter(|kind| loose.suits(kind));
+        let kinds = node.devices.iter().filter(|kind| relaxed.suits(kind));
         let largest = kinds.map(|kind| kind.instances.len()).max().unwrap_or(0);
         let counts = (0..=largest.min(ask.count)).rev();
         let most = counts.filter(|count| *count > 0).find_map(served_with);

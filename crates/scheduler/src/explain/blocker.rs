@@ -282,9 +282,7 @@ impl PlacementBlocker {
                     // Even an empty ask would not fit.
                     format!("{dimension}: {missing_here}")
                 } else if *by_cores {
-                    format!(
-                        "{dimension}: ask fewer cores, which count with their MHz, or {missing_here}"
-                    )
+                    format!("{dimension}: reserve fewer cores, whose MHz count, or {missing_here}")
                 } else if asked > available {
                     let has = format!("node {node} has {available} {available_unit} in all");
                     format!("{dimension}: ask {missing} {missing_unit} less, {has}")
@@ -343,11 +341,11 @@ impl PlacementBlocker {
         }
     }
 
-    /// Returns the effort of removing the blocker, for comparing nodes.
+    /// Returns the cost of removing the blocker, for comparing nodes.
     ///
     /// The numbers only define an order: amounts by their share of the node, then ports and neighbours,
     /// then settings of the job or the node, then hardware and repairs.
-    pub(super) fn effort(&self) -> f64 {
+    pub(super) fn removal_cost(&self) -> f64 {
         match self {
             Self::Amount {
                 missing, available, ..

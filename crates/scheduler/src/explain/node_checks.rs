@@ -328,8 +328,8 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
         }
         let shared = self.requirements.check_shared(node).err();
         let unique = self.requirements.check_unique(node).err();
-        let belongings = self.requirements.missing_belongings(node);
-        for fault in shared.into_iter().chain(unique).chain(belongings) {
+        let host_parts = self.requirements.missing_host_parts(node);
+        for fault in shared.into_iter().chain(unique).chain(host_parts) {
             let reason = fault.reason();
             // Devices are reported with amounts, by the holdings of other allocations.
             let is_known = matches!(

@@ -109,7 +109,7 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// Returns the node that needs the least effort, of equals the first by name; `None` if all nodes in
+    /// Returns the node that has the lowest removal cost, of equals the first by name; `None` if all nodes in
     /// the job's scope are suitable.
     fn nearest(&self) -> Option<NodeExplanation> {
         let verdicts = || self.answers.iter().map(|(verdict, _)| *verdict);
@@ -120,12 +120,16 @@ impl<'a> Tally<'a> {
         }
         let misses = self.answers.iter();
         let misses = misses.filter(|(verdict, _)| *verdict < Verdict::Outscored);
-        let effort = |answer: &Answer<'_>| -> f64 {
-            answer.blockers.iter().map(PlacementBlocker::effort).sum()
+        let removal_cost = |answer: &Answer<'_>| -> f64 {
+            answer
+                .blockers
+                .iter()
+                .map(PlacementBlocker::removal_cost)
+                .sum()
         };
         let nearest = misses.min_by(|(_, left), (_, right)| {
-            let by_effort = effort(left).total_cmp(&effort(right));
-            by_effort.then_with(|| left.node.name.cmp(&right.node.name))
+            let by_cost = removal_cost(left).total_cmp(&removal_cost(right));
+            by_cost.then_with(|| left.node.name.cmp(&right.node.name))
         });
         nearest.map(|(verdict, answer)| node_explanation(*verdict, answer))
     }

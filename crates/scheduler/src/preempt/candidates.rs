@@ -33,7 +33,7 @@ impl<'a> Candidate<'a> {
 
 impl Preemptor {
     /// Tells whether allocations of a job with this priority may be evicted.
-    pub(crate) fn beats(&self, priority: u8) -> bool {
+    pub(crate) fn may_preempt(&self, priority: u8) -> bool {
         priority
             .checked_add(PRIORITY_DELTA)
             .is_some_and(|needed| self.priority >= needed)
@@ -46,7 +46,7 @@ impl Preemptor {
         node: NodeId,
     ) -> impl Iterator<Item = &'a Share> {
         let shares = snapshot.shares(node).iter();
-        shares.take_while(|share| self.beats(share.priority))
+        shares.take_while(|share| self.may_preempt(share.priority))
     }
 
     /// Returns the candidates on `node`.
@@ -70,7 +70,8 @@ impl Preemptor {
                 .job(&key)
                 .is_some_and(|job| job.create_index == alloc.job_create_index);
             let version = snapshot.job_version(&key, alloc.job_version);
-            let Some(job) = version.filter(|job| is_same && self.beats(job.value.priority)) else {
+            let Some(job) = version.filter(|job| is_same && self.may_preempt(job.value.priority))
+            else {
                 continue;
             };
             let group = job.value.task_group(&alloc.task_group);

@@ -16,7 +16,7 @@ use crate::preempt::candidates::Preemptor;
 pub(crate) struct PreemptionCandidates {
     pub(super) preemptor: Preemptor,
     /// `None`: not built yet.
-    pub(super) prospects: Option<BinaryHeap<Prospect>>,
+    pub(super) prospects: Option<BinaryHeap<BoundedCandidate>>,
     /// Positions of nodes that have changed since the last search.
     pub(super) touched: Vec<usize>,
     /// The number of searches so far.
@@ -46,7 +46,7 @@ impl PreemptionCandidates {
 
 /// A full node with an upper bound of its score.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prospect {
+pub(super) struct BoundedCandidate {
     pub(super) score: f64,
     pub(super) node: u32,
     /// The node's count of changes when it was scored.
@@ -55,7 +55,7 @@ pub(super) struct Prospect {
     pub(super) round: u32,
 }
 
-impl Ord for Prospect {
+impl Ord for BoundedCandidate {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score
             .total_cmp(&other.score)
@@ -63,16 +63,16 @@ impl Ord for Prospect {
     }
 }
 
-impl PartialOrd for Prospect {
+impl PartialOrd for BoundedCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Prospect {
+impl PartialEq for BoundedCandidate {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Prospect {}
+impl Eq for BoundedCandidate {}

@@ -66,12 +66,12 @@ pub(crate) struct SpreadRule {
     pub(crate) target: Target,
     /// Its share of the sum of weights.
     pub(crate) weight: f64,
-    pub(crate) aim: Aim,
+    pub(crate) aim: SpreadGoal,
 }
 
 /// The distribution that a spread aims for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Aim {
+pub(crate) enum SpreadGoal {
     /// The same number on each value.
     Even,
     Shares {
@@ -104,9 +104,9 @@ fn spreads(job: &Job, group: &TaskGroup) -> Vec<SpreadRule> {
         .collect()
 }
 
-fn aim(spread: &Spread, count: u32) -> Aim {
+fn aim(spread: &Spread, count: u32) -> SpreadGoal {
     if spread.targets.is_empty() {
-        return Aim::Even;
+        return SpreadGoal::Even;
     }
     let share = |percent: u32| f64::from(percent) / 100.0 * f64::from(count);
     let mut named = Vec::new();
@@ -126,7 +126,7 @@ fn aim(spread: &Spread, count: u32) -> Aim {
     if others.is_none() && 0 < left && left < 100 {
         others = Some(share(left));
     }
-    Aim::Shares { named, others }
+    SpreadGoal::Shares { named, others }
 }
 
 #[cfg(test)]
@@ -198,18 +198,18 @@ mod tests {
         ];
         let rules = Preferences::new(&job, &job.task_groups[0]).spreads;
         let shown: Vec<_> = rules.iter().map(|rule| (rule.weight, &rule.aim)).collect();
-        let shares = Aim::Shares {
+        let shares = SpreadGoal::Shares {
             named: vec![("dc1".into(), 6.0)],
             others: Some(4.0),
         };
-        assert_eq!(shown, [(0.5, &Aim::Even), (0.5, &shares)]);
+        assert_eq!(shown, [(0.5, &SpreadGoal::Even), (0.5, &shares)]);
     }
 
     #[test]
     fn the_share_left_over_by_targets_is_for_other_values() {
         let others = |targets: &[(&str, u8)]| match aim(&spread("x", 50, targets), 10) {
-            Aim::Shares { others, .. } => others,
-            Aim::Even => panic!("it has targets"),
+            SpreadGoal::Shares { others, .. } => others,
+            SpreadGoal::Even => panic!("it has targets"),
         };
         assert_eq!(others(&[("dc1", 80)]), Some(2.0));
         assert_eq!(others(&[("dc1", 80), ("dc2", 20)]), None);

@@ -67,7 +67,7 @@ impl Parts {
     }
 
     /// Returns the sum of the scorers apart from fit and penalty.
-    pub(crate) fn liking(&self) -> f64 {
+    pub(crate) fn preference(&self) -> f64 {
         self.anti_affinity.unwrap_or(0.0) + self.affinity.unwrap_or(0.0) + self.spread
     }
 
@@ -130,11 +130,11 @@ pub(crate) fn fit(
 
 /// A cache of the last fit: neighbours in the table are often of one make and equally full.
 #[derive(Debug, Default)]
-pub(crate) struct SameFit {
+pub(crate) struct FitCache {
     last: Option<(ComparableResources, ComparableResources, f64)>,
 }
 
-impl SameFit {
+impl FitCache {
     /// As [`fit`], for one algorithm.
     pub(crate) fn of(
         &mut self,

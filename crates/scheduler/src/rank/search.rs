@@ -24,7 +24,7 @@ use crate::rank::ask::Ask;
 use crate::rank::metrics::Screening;
 use crate::rank::preemption_candidates::PreemptionCandidates;
 use crate::rank::property::PropertyLimit;
-use crate::rank::score::{Parts, SameFit};
+use crate::rank::score::{FitCache, Parts};
 use crate::rank::score_buckets::{BucketRef, Entry, ScoreBuckets};
 use crate::rank::spread::SpreadUse;
 
@@ -130,7 +130,7 @@ impl<'a, 'c> Search<'a, 'c> {
             None => 1,
         };
         self.bucket_refs.reserve(table.row_count());
-        let mut fits = SameFit::default();
+        let mut fits = FitCache::default();
         let mut node = 0_u32;
         for row in table.chunks().flatten() {
             let position = node as usize;
@@ -150,7 +150,7 @@ impl<'a, 'c> Search<'a, 'c> {
             let bucket = ScoreBuckets::bucket(combination, false);
             self.bucket_refs.push(BucketRef { bucket, changes: 0 });
             // As in the table; nodes that differ from it are rescored below.
-            let Some(room) = self.room_beside(position, row, row.used, row.free_allocs) else {
+            let Some(room) = self.room_without(position, row, row.used, row.free_allocs) else {
                 self.screening.exhausted += 1;
                 continue;
             };

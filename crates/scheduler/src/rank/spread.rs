@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use state::NodeTable;
 
 use crate::rank::column::{Column, Names};
-use crate::rank::preferences::{Aim, SpreadRule};
+use crate::rank::preferences::{SpreadGoal, SpreadRule};
 
 /// The boost of nodes without a value or with an undesired one: the lowest of all boosts.
 const UNWANTED: f64 = -1.0;
@@ -76,10 +76,10 @@ impl SpreadUse {
         used: impl Iterator<Item = usize>,
     ) -> Self {
         let (column, values) = match &rule.aim {
-            Aim::Even => even_values(rule, table),
-            Aim::Shares { named, others } => shares(rule, table, named, *others),
+            SpreadGoal::Even => even_values(rule, table),
+            SpreadGoal::Shares { named, others } => shares(rule, table, named, *others),
         };
-        let is_even = rule.aim == Aim::Even;
+        let is_even = rule.aim == SpreadGoal::Even;
         let mut spread = Self {
             weight: rule.weight,
             by_count: is_even && goes_by_count(values.len(), table.row_count()),

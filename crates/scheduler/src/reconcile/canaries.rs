@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use state::AllocView;
 
 use crate::reconcile::changes::{
-    Cause, GroupChanges, MIGRATING, NOT_NEEDED, Older, PlaceAsk, StopAsk,
+    Cause, GroupChanges, MIGRATING, NOT_NEEDED, OlderVersion, PlaceAsk, StopAsk,
 };
 use crate::reconcile::classify::{NodeCondition, Sets, node_condition};
 use crate::reconcile::names::NameIndex;
@@ -172,7 +172,7 @@ impl<'a> GroupReconciler<'a, '_> {
     }
 
     /// Returns the version of the replacement of `view`; `None`: the job's current one.
-    pub(super) fn older(&self, view: &AllocView, is_canarying: bool) -> Option<Older> {
+    pub(super) fn older(&self, view: &AllocView, is_canarying: bool) -> Option<OlderVersion> {
         let alloc = &view.alloc;
         let is_older = alloc.job_create_index == self.job.create_index
             && alloc.job_version < self.job.value.version;
@@ -181,11 +181,11 @@ impl<'a> GroupReconciler<'a, '_> {
             return None;
         }
         let context = &self.context;
-        let has_group = |older: &Older| {
+        let has_group = |older: &OlderVersion| {
             let job = context.snapshot.job_version(context.key, older.version);
             job.is_some_and(|job| job.value.task_group(&self.group.name).is_some())
         };
-        let own = Older {
+        let own = OlderVersion {
             version: alloc.job_version,
             deployment_id: None,
         };

@@ -56,7 +56,7 @@ pub(crate) struct PlaceAsk<'a> {
     /// It is a canary.
     pub(crate) is_canary: bool,
     /// The older version that it gets while a newer one is tried out.
-    pub(crate) older: Option<Older>,
+    pub(crate) older: Option<OlderVersion>,
 }
 
 impl<'a> PlaceAsk<'a> {
@@ -83,7 +83,7 @@ impl<'a> PlaceAsk<'a> {
 
 /// A version before the job's current one, with the deployment that rolled it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Older {
+pub(crate) struct OlderVersion {
     pub(crate) version: u64,
     pub(crate) deployment_id: Option<DeploymentId>,
 }

@@ -7,7 +7,7 @@ use model::plan::DeploymentUpdate;
 use model::{Deployment, DeploymentGroup, DeploymentId, DeploymentStatus, Indexed, Job, JobKey};
 use state::{AllocView, Snapshot};
 
-use crate::reconcile::changes::Older;
+use crate::reconcile::changes::OlderVersion;
 
 const CANCELLED_STOPPED: &str = "Cancelled because job is stopped";
 const CANCELLED_NEWER: &str = "Cancelled due to newer version of job";
@@ -131,12 +131,12 @@ impl Rollouts {
 
     /// Returns the version for replacements in a group while a newer one is tried out: the newest
     /// one that was promoted, at least `version`.
-    pub(crate) fn settled_version(&self, group: &str, version: u64) -> Option<Older> {
+    pub(crate) fn settled_version(&self, group: &str, version: u64) -> Option<OlderVersion> {
         let mut settled = self.older.iter().filter(|older| {
             let group = older.value.groups.get(group);
             group.is_some_and(|group| !group.awaits_promotion())
         });
-        let found = settled.next().map(|older| Older {
+        let found = settled.next().map(|older| OlderVersion {
             version: older.value.job_version,
             deployment_id: Some(older.value.id),
         });

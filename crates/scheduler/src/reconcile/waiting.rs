@@ -159,7 +159,7 @@ impl<'a> GroupReconciler<'a, '_> {
         for (view, since) in new.chain(known) {
             let expires = expiry(self.group, since);
             let expires = expires.filter(|at| !settled.contains(&view.alloc.id) && *at > now);
-            if let Some(at) = expires.filter(|at| !self.is_looked_at_by(*at)) {
+            if let Some(at) = expires.filter(|at| !self.is_evaluated_by(*at)) {
                 due.push((view, at));
             }
         }
@@ -173,7 +173,7 @@ impl<'a> GroupReconciler<'a, '_> {
 
     /// Tells whether a pending evaluation expires allocations at `at` or a little later, or
     /// earlier: then it makes the next one.
-    fn is_looked_at_by(&self, at: Timestamp) -> bool {
+    fn is_evaluated_by(&self, at: Timestamp) -> bool {
         let context = &self.context;
         context.snapshot.evals_by_job(context.key).any(|eval| {
             let eval = &eval.value;

@@ -12,7 +12,7 @@ use crate::system::changes::NodeAsk;
 
 /// The changes of earlier groups: constraints of the job count them.
 #[derive(Debug, Default)]
-pub(super) struct Earlier {
+pub(super) struct EarlierGroups {
     pub(super) stopped: BTreeSet<AllocId>,
     pub(super) placed: Vec<NodeId>,
 }
@@ -26,7 +26,7 @@ pub(super) fn limit<'a>(
     context: &Context<'a>,
     group: &str,
     requirements: &'a Requirements,
-    earlier: &Earlier,
+    earlier: &EarlierGroups,
     stopped: &BTreeSet<AllocId>,
     missing: Vec<NodeAsk<'a>>,
     filtered: &mut AllocMetric,

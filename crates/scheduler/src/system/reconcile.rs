@@ -44,7 +44,7 @@ impl<'a> SystemReconciler<'a, '_> {
             .filter(|node| node.is_schedulable() && scope.contains(node))
             .collect();
         let mut entering = BTreeMap::new();
-        let mut earlier = property::Earlier::default();
+        let mut earlier = property::EarlierGroups::default();
         let job = self.job;
         let wanted = |name: &str| {
             let group = job.value.task_group(name);
@@ -89,7 +89,7 @@ impl<'a> SystemReconciler<'a, '_> {
         group: &'a TaskGroup,
         requirements: &'a Requirements,
         scope: &Scope,
-        (nodes, earlier): (&[&'a Node], &property::Earlier),
+        (nodes, earlier): (&[&'a Node], &property::EarlierGroups),
         allocs: Vec<&'a AllocView>,
     ) -> (GroupChanges<'a>, SystemGroup<'a>, Option<DeploymentGroup>) {
         let mut changes = GroupChanges {

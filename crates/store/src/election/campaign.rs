@@ -28,7 +28,7 @@ const WATCH_LIMIT: Duration = Duration::from_secs(10);
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A won term with its lease and the task that renews it.
-pub(super) struct Won {
+pub(super) struct WonTerm {
     pub(super) leadership: Leadership,
     lease: Lease,
     keeper: JoinHandle<()>,
@@ -37,7 +37,7 @@ pub(super) struct Won {
 }
 
 /// The election key of a current leader.
-struct Taken {
+struct HeldElection {
     /// Identifies the term.
     create_revision: u64,
     /// The store's revision of the read.
@@ -59,7 +59,7 @@ impl Election {
         &self,
         drain: &CancellationToken,
         left_behind: Option<&Fence>,
-    ) -> Option<Won> {
+    ) -> Option<WonTerm> {
         let mut retry = Retry::default();
         loop {
             let won = tokio::select! {
@@ -85,7 +85,7 @@ impl Election {
     }
 
     /// Makes one attempt. While another process leads, waits for the end of its term.
-    async fn try_once(&self, left_behind: Option<&Fence>) -> Result<Option<Won>, Error> {
+    async fn try_once(&self, left_behind: Option<&Fence>) -> Result<Option<WonTerm>, Error> {
         match (self.taken().await?, left_behind) {
             // The key is this process's own and stale. An election of etcd itself may have extended
             // its lease, so waiting for its expiry would only prolong the time without a leader.
@@ -112,14 +112,14 @@ impl Election {
     }
 
     /// Returns the current leader's term; `None` without a leader.
-    async fn taken(&self) -> Result<Option<Taken>, Error> {
+    async fn taken(&self) -> Result<Option<HeldElection>, Error> {
         let text = self.client.keyspace.encode(&self.key());
         let options = GetOptions::new().with_keys_only();
         let response = self
             .client
             .range("read an election", &text, options)
             .await?;
-        Ok(response.kvs().first().map(|kv| Taken {
+        Ok(response.kvs().first().map(|kv| HeldElection {
             create_revision: revision::from_etcd(kv.create_revision()),
             revision: header_revision(&response),
         }))
@@ -182,13 +182,13 @@ impl Election {
         lease: Lease,
         leadership: Leadership,
         renewals: Renewals,
-    ) -> Option<Won> {
+    ) -> Option<WonTerm> {
         let stop = CancellationToken::new();
         let (client, replica) = (self.client.clone(), self.replica.clone());
         let keeper =
             tokio::spawn(lease.keep(client, replica, leadership.clone(), renewals, stop.clone()));
         let stop = stop.drop_guard();
-        let won = Won {
+        let won = WonTerm {
             leadership: leadership.clone(),
             lease,
             keeper,
@@ -219,8 +219,8 @@ impl Election {
 
     /// Ends a term: deletes the election key, so that the next leader need not wait for the lease to
     /// expire. Returns the term when the key may still exist.
-    pub(super) async fn resign(&self, won: Won) -> Option<Fence> {
-        let Won {
+    pub(super) async fn resign(&self, won: WonTerm) -> Option<Fence> {
+        let WonTerm {
             leadership,
             lease,
             keeper,

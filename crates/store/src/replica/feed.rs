@@ -111,7 +111,7 @@ impl Feed {
                 () = drain.cancelled() => return None,
                 () = retry.wait() => {}
             }
-            if let Some(reason) = self.went_back().await {
+            if let Some(reason) = self.revision_regressed().await {
                 return Some(reason);
             }
         }
@@ -119,7 +119,7 @@ impl Feed {
 
     /// Returns the reason for a list when the store's revision is older than the replica's: it was
     /// restored from a backup, and a watch would wait for a revision that already passed.
-    async fn went_back(&self) -> Option<String> {
+    async fn revision_regressed(&self) -> Option<String> {
         let current = self.shared.client.current_revision().await.ok()?;
         if current >= self.index() {
             return None;

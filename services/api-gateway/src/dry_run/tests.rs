@@ -1,4 +1,4 @@
-//! Dry runs: the foreseen state equals the state after a registration.
+//! Dry runs: the simulated state equals the state after a registration.
 
 use admission::jobs::register::propose_dry_run;
 use admission::jobs::{
@@ -9,7 +9,7 @@ use model::{Affinity, EvalId, EvalStatus, Job, NodeId, Operator, Timestamp};
 use state::Snapshot;
 use test_kit::{Stored, builders};
 
-use super::{check_outcome, dry_run, foresee};
+use super::{check_outcome, dry_run, simulate};
 
 /// Stored objects, and the count of requested evaluations.
 #[derive(Default)]
@@ -86,24 +86,24 @@ fn edited(job: &Job, edit: impl FnOnce(&mut TaskGroup)) -> Job {
     job
 }
 
-/// Asserts that the foreseen state is the state after the registration.
-fn assert_foreseen(fixture: &mut Fixture, job: &Job) {
+/// Asserts that the simulated state is the state after the registration.
+fn assert_simulated(fixture: &mut Fixture, job: &Job) {
     let context = fixture.context();
     let snapshot = fixture.snapshot();
     let proposal = propose_dry_run(&snapshot, job, &context).unwrap();
-    let foreseen = foresee(&snapshot, proposal.writes.clone());
+    let simulated = simulate(&snapshot, proposal.writes.clone());
     let revision = fixture.stored.commit(&proposal.writes);
     let registered = fixture.snapshot();
-    assert_eq!(foreseen.index(), revision);
+    assert_eq!(simulated.index(), revision);
     let key = job.key();
-    assert_eq!(foreseen.job(&key), registered.job(&key));
+    assert_eq!(simulated.job(&key), registered.job(&key));
     let versions =
         |snapshot: &Snapshot| -> Vec<_> { snapshot.job_versions(&key).cloned().collect() };
-    assert_eq!(versions(&foreseen), versions(&registered));
+    assert_eq!(versions(&simulated), versions(&registered));
     let eval = registered.eval(context.eval_id).unwrap();
-    assert_eq!(foreseen.eval(context.eval_id), Some(eval));
+    assert_eq!(simulated.eval(context.eval_id), Some(eval));
     let decided = |snapshot| scheduler::schedule(snapshot, eval, context.now, 7);
-    assert_eq!(decided(&foreseen), decided(&registered));
+    assert_eq!(decided(&simulated), decided(&registered));
     // The copied snapshot is unchanged.
     assert_eq!(snapshot.index() + 1, revision);
     assert_eq!(snapshot.eval(context.eval_id), None);
@@ -130,14 +130,14 @@ fn a_dry_run_predicts_the_placements_of_a_registration() {
         edited(&job, |group| group.tasks[0].resources.cpu_mhz = 99_999),
     ];
     for candidate in &jobs {
-        assert_foreseen(&mut fixture(&job), candidate);
+        assert_simulated(&mut fixture(&job), candidate);
     }
     let mut stopped = fixture(&job);
     stopped.deregister(&job, false);
-    assert_foreseen(&mut stopped, &job);
+    assert_simulated(&mut stopped, &job);
     let mut purged = fixture(&job);
     purged.deregister(&job, true);
-    assert_foreseen(&mut purged, &job);
+    assert_simulated(&mut purged, &job);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn versions_that_a_registration_prunes_are_gone_in_what_is_foreseen() {
     for n in 0..8 {
         fixture.register(&changed(&job, n));
     }
-    assert_foreseen(&mut fixture, &changed(&job, 99));
+    assert_simulated(&mut fixture, &changed(&job, 99));
 }
 
 fn try_out(fixture: &Fixture, job: &Job, context: &RequestContext) -> Result<u64, JobRefusal> {

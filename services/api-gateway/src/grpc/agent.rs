@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::agent::{Lines, has_target};
 use futures::StreamExt as _;
-use gateway_core::Error;
+use gateway_core::{Error, is_unanswered};
 use identity::Role;
 use model::ProcessKey;
 use proto::status::invalid_field;
@@ -100,7 +100,7 @@ impl Peer {
     fn failed(&self, status: &Status) -> Status {
         let (name, message) = (&self.name, status.message());
         match status.code() {
-            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+            _ if is_unanswered(status) => {
                 let text = format!("{name} cannot be reached: {message}");
                 Error::new(Code::Unavailable, text).into()
             }

@@ -7,7 +7,7 @@ use state::{Entity, Key, Snapshot, Write};
 use super::claims::delete_claim;
 use super::request::VolumeRefusal;
 use crate::cluster::deletion::{self, Deletion};
-use crate::cluster::joined::MAX_NAMED;
+use crate::cluster::referenced::MAX_NAMED;
 
 /// The largest number of claims that are deleted with a volume; the cluster-controller deletes the
 /// others.

@@ -53,7 +53,7 @@ pub fn register(
         Some(_) => {}
     }
     let joining = format!("volume {name:?}");
-    let join = namespaces::join(snapshot, &wanted.namespace, "volume.namespace", joining);
+    let join = namespaces::require(snapshot, &wanted.namespace, "volume.namespace", joining);
     let join = join.unwrap_or_else(|found| {
         errors.0.extend(found.0);
         None

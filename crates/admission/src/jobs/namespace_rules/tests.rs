@@ -14,7 +14,7 @@ fn fields(errors: &FieldErrors) -> Vec<&str> {
 fn a_job_joins_a_namespace_that_is_there_to_stay() {
     let mut stored = Stored::default();
     let text = |stored: &Stored| {
-        let errors = join_as_job(&stored.snapshot(), &job_in_dev()).unwrap_err();
+        let errors = require_for_job(&stored.snapshot(), &job_in_dev()).unwrap_err();
         assert_eq!(
             errors,
             admit(&stored.snapshot(), &job_in_dev()).unwrap_err()
@@ -30,7 +30,7 @@ fn a_job_joins_a_namespace_that_is_there_to_stay() {
     let modify_index = put_namespace(&mut stored, dev());
     let key = Key::Namespace("dev".to_owned());
     let compare = Write::RequireUnchanged { key, modify_index };
-    let joined = join_as_job(&stored.snapshot(), &job_in_dev()).unwrap();
+    let joined = require_for_job(&stored.snapshot(), &job_in_dev()).unwrap();
     assert_eq!(joined, std::slice::from_ref(&compare));
     assert_eq!(admit(&stored.snapshot(), &job_in_dev()).unwrap(), [compare]);
 }
@@ -41,7 +41,7 @@ fn namespace_and_pool_that_are_missing_are_named_together() {
         node_pool: "gpu".to_owned(),
         ..job_in_dev()
     };
-    let errors = join_as_job(&Stored::default().snapshot(), &lost).unwrap_err();
+    let errors = require_for_job(&Stored::default().snapshot(), &lost).unwrap_err();
     assert_eq!(fields(&errors), ["namespace", "node_pool"]);
 }
 
@@ -53,7 +53,7 @@ fn a_registration_compares_the_default_namespace_after_any_change_of_it() {
     let absent = Write::RequireAbsent { key: key.clone() };
     assert_eq!(admit(&stored.snapshot(), &web).unwrap(), [absent]);
     // Nothing that only lets it live on has to.
-    assert_eq!(join_as_job(&stored.snapshot(), &web).unwrap(), []);
+    assert_eq!(require_for_job(&stored.snapshot(), &web).unwrap(), []);
     let modify_index = put_namespace(&mut stored, Namespace::named("default"));
     let compare = Write::RequireUnchanged { key, modify_index };
     assert_eq!(admit(&stored.snapshot(), &web).unwrap(), [compare]);

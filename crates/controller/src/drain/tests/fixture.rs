@@ -12,7 +12,7 @@ use model::{
 use state::{AllocView, Change, Entity, Key, Snapshot, State, Write};
 use test_kit::builders::{allocation, batch, evaluation, node, service};
 
-use crate::drain::{DrainingNodes, Look, look};
+use crate::drain::{DrainDecisions, DrainingNodes, decide};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);
@@ -249,10 +249,10 @@ impl Fixture {
     }
 
     /// Returns the decision of one pass, without writing it.
-    pub(super) fn look(&mut self) -> Look {
+    pub(super) fn look(&mut self) -> DrainDecisions {
         let nodes = self.draining.take();
         let mut next_id = || EvalId::from_random(1);
-        look(&self.snapshot(), self.now, nodes, &mut next_id)
+        decide(&self.snapshot(), self.now, nodes, &mut next_id)
     }
 
     /// Looks once and writes the decisions; returns the marked allocations and the completed drains,

@@ -57,7 +57,7 @@ impl<'a> Search<'a, '_> {
         Some(self.found(entry.position(), alloc_ask, assignment))
     }
 
-    /// Takes out the best node, or draws one of the best with an equal or higher liking: only the
+    /// Takes out the best node, or draws one of the best with an equal or higher preference: only the
     /// fit may be worse.
     fn next(&mut self, rng: &mut RunRng) -> Option<(Entry, u32, f64)> {
         let among = rng.selection().among as usize;
@@ -65,13 +65,13 @@ impl<'a> Search<'a, '_> {
             return self.buckets.pop(&self.bucket_refs);
         }
         let first = self.buckets.pop(&self.bucket_refs)?;
-        let liking = self.liking(first.0);
+        let preference = self.preference(first.0);
         let mut liked = vec![first];
         let mut others = Vec::new();
         while liked.len() + others.len() < among
             && let Some(next) = self.buckets.pop(&self.bucket_refs)
         {
-            if self.liking(next.0) < liking - NOTHING {
+            if self.preference(next.0) < preference - NOTHING {
                 others.push(next);
             } else {
                 liked.push(next);
@@ -86,9 +86,9 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Returns the sum of a node's scorers apart from fit and penalty.
-    fn liking(&self, entry: Entry) -> f64 {
+    fn preference(&self, entry: Entry) -> f64 {
         let parts = self.parts(entry.position());
-        parts.map_or(f64::NEG_INFINITY, |parts| parts.liking())
+        parts.map_or(f64::NEG_INFINITY, |parts| parts.preference())
     }
 
     /// Compares the penalised nodes, on which a predecessor failed, with the best of the others.

@@ -72,13 +72,13 @@ impl Search<'_, '_> {
             Some(slot) => (slot.used, slot.free_allocs),
             None => (row.used, row.free_allocs),
         };
-        self.room_beside(position, row, used, free_allocs)
+        self.room_without(position, row, used, free_allocs)
     }
 
     /// As [`Self::room`], for a node that holds `used` and takes `free_allocs` more.
     ///
     /// The cheapest check comes first; [`Self::exhausted`] reports in the right order.
-    pub(super) fn room_beside(
+    pub(super) fn room_without(
         &self,
         position: usize,
         row: &NodeRow,

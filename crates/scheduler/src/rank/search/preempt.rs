@@ -11,7 +11,7 @@ use crate::preempt::preempted::Preempted;
 use crate::rank::ask::{AllocAsk, Found};
 use crate::rank::assignment::Assignment;
 use crate::rank::metrics::{RUNNERS_UP_MAX, node_score};
-use crate::rank::preemption_candidates::{PreemptionCandidates, Prospect};
+use crate::rank::preemption_candidates::{BoundedCandidate, PreemptionCandidates};
 use crate::rank::score::Parts;
 use crate::rank::search::Search;
 use crate::run_rng::RunRng;
@@ -107,7 +107,12 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Returns the upper bound of a node's score; `None`: evictions cannot make room.
-    fn prospect(&self, preemptor: &Preemptor, position: usize, row: &NodeRow) -> Option<Prospect> {
+    fn prospect(
+        &self,
+        preemptor: &Preemptor,
+        position: usize,
+        row: &NodeRow,
+    ) -> Option<BoundedCandidate> {
         let ask = self.requirements.resources;
         let after = self.cluster.used(position).plus(ask);
         let mut left = after;
@@ -138,7 +143,7 @@ impl<'a> Search<'a, '_> {
                     .then_some(1.0),
             )
         };
-        Some(Prospect {
+        Some(BoundedCandidate {
             score: self.score(row, &parts),
             node: u32::try_from(position).ok()?,
             changes: self.bucket_refs[position].changes,
@@ -196,7 +201,7 @@ impl<'a> Search<'a, '_> {
                 }
                 continue;
             }
-            prospects.push(Prospect {
+            prospects.push(BoundedCandidate {
                 score: candidate.score,
                 round: preemption.round,
                 ..top

@@ -12,7 +12,7 @@ use super::deletion::{self, Deletion};
 pub(super) const MAX_NAMED: usize = 5;
 
 /// An object that jobs join by its name, and that is deleted in two steps.
-pub(super) trait Joined: Clone + PartialEq + Sized {
+pub(super) trait Referenced: Clone + PartialEq + Sized {
     fn name(&self) -> &str;
     fn key(name: &str) -> Key;
     fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Arc<Indexed<Self>>>;
@@ -22,7 +22,7 @@ pub(super) trait Joined: Clone + PartialEq + Sized {
     fn marked(self, deleting: bool) -> Self;
 }
 
-impl Joined for Namespace {
+impl Referenced for Namespace {
     fn name(&self) -> &str {
         &self.name
     }
@@ -48,7 +48,7 @@ impl Joined for Namespace {
     }
 }
 
-impl Joined for NodePool {
+impl Referenced for NodePool {
     fn name(&self) -> &str {
         &self.name
     }
@@ -75,7 +75,7 @@ impl Joined for NodePool {
 }
 
 /// Decides on storing `value` in place of the object of that name.
-pub(super) fn upsert<T: Joined>(snapshot: &Snapshot, value: &T) -> Change {
+pub(super) fn upsert<T: Referenced>(snapshot: &Snapshot, value: &T) -> Change {
     match T::find(snapshot, value.name()) {
         Some(stored) if stored.value == *value => Change::Unchanged {
             modify_index: stored.modify_index,
@@ -89,7 +89,7 @@ pub(super) fn upsert<T: Joined>(snapshot: &Snapshot, value: &T) -> Change {
 ///
 /// # Errors
 /// The object is in use and not marked.
-pub(super) fn delete<T: Joined, R>(
+pub(super) fn delete<T: Referenced, R>(
     stored: &Indexed<T>,
     in_use: Option<R>,
 ) -> Result<Deletion<R>, R> {
@@ -103,14 +103,14 @@ pub(super) fn delete<T: Joined, R>(
     deletion::next_step(stored.value.is_marked(), in_use, mark, delete)
 }
 
-pub(super) fn create<T: Joined>(value: T) -> Write {
+pub(super) fn create<T: Referenced>(value: T) -> Write {
     Write::Create {
         key: T::key(value.name()),
         entity: value.into_entity(),
     }
 }
 
-pub(super) fn update<T: Joined>(stored: &Indexed<T>, value: T) -> Write {
+pub(super) fn update<T: Referenced>(stored: &Indexed<T>, value: T) -> Write {
     Write::Update {
         key: T::key(stored.value.name()),
         modify_index: stored.modify_index,
@@ -119,7 +119,7 @@ pub(super) fn update<T: Joined>(stored: &Indexed<T>, value: T) -> Write {
 }
 
 /// Returns the compare of a transaction that joins the object.
-pub(super) fn unchanged<T: Joined>(stored: &Indexed<T>) -> Write {
+pub(super) fn unchanged<T: Referenced>(stored: &Indexed<T>) -> Write {
     Write::RequireUnchanged {
         key: T::key(stored.value.name()),
         modify_index: stored.modify_index,

@@ -1,5 +1,7 @@
-use admission::nodes::reports::{Reports, decide};
-use model::{AllocClient, ClientStatus};
+use admission::nodes::packing::pack;
+use admission::nodes::reports::{Outcome, Reports, decide};
+use model::{AllocClient, AllocId, ClientStatus, EvalId, Timestamp};
+use state::{Entity, Key};
 use test_kit::{Stored, builders};
 
 use super::*;
@@ -48,7 +50,13 @@ async fn packed(outcomes: &[Outcome]) -> (Vec<store::Txn>, Vec<AllocId>) {
         evals += 1;
         EvalId::from_random(evals)
     };
-    let packed = pack(outcomes, NOW, "00-parent-01", || writer.txn(), next_id);
+    let packed = pack(
+        outcomes,
+        NOW,
+        "00-parent-01",
+        &StoreTransactions(&writer),
+        next_id,
+    );
     (packed.txns, packed.refused.into_keys().collect())
 }
 

@@ -5,7 +5,7 @@ use model::etcd::EtcdMember;
 
 /// The status of etcd at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct EtcdStatus<'a> {
     /// A clock without steps.
     pub now: Timestamp,
     /// The wall clock, for the quiet hours.
@@ -16,7 +16,7 @@ pub struct Seen<'a> {
     pub expected: usize,
 }
 
-impl Seen<'_> {
+impl EtcdStatus<'_> {
     pub(super) fn is_out_of_space(&self) -> bool {
         self.members.iter().any(|member| member.is_out_of_space)
     }

@@ -23,6 +23,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
+    ("template-watch", &["template"]),
+    ("vault", &["service-kit", "tls"]),
+    ("task-vault", &["template", "template-watch", "vault"]),
     (
         "jobspec",
         &[
@@ -104,8 +107,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "blocking",
             "service-kit",
             "task-drivers",
+            "task-vault",
             "template",
+            "template-watch",
             "tls",
+            "vault",
         ],
     ),
     (
@@ -135,6 +141,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("test-kit", &["model", "state"]),
     ("s3-test-kit", &[]),
+    ("vault-test-kit", &[]),
     ("store-test-kit", &["embedded-etcd", "store"]),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
@@ -188,7 +195,9 @@ const SERVICE: &[&str] = &[
     "store",
     "task-drivers",
     "task-runner",
+    "task-vault",
     "tls",
+    "vault",
 ];
 
 /// Services that use another service, with the reason.

@@ -5,8 +5,10 @@
 //! The gateway checks rules that need the cluster's state: does the namespace exist, may the caller
 //! do this, may an existing job change its type.
 
+mod artifact;
 mod check;
 mod constraint;
+mod consul;
 mod device;
 mod disconnect;
 mod driver_config;
@@ -29,8 +31,10 @@ mod signal;
 mod task;
 mod template;
 mod update;
+mod vault;
 mod version;
 mod volume;
+mod workload_identity;
 
 use model::{FieldErrors, Timestamp};
 

@@ -32,6 +32,8 @@ const EXTRAS: &[&Extra] = &[
     &group::PORT,
     &task::TASK,
     &task::TEMPLATE,
+    &task::VAULT,
+    &task::TASK_SCALING,
     &task::CHANGE_SCRIPT,
     &task::RESOURCES,
     &task::DEVICE_REQUEST,

@@ -9,16 +9,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Artifact;
 use crate::constraint::{Affinity, Constraint, Spread};
+use crate::consul::Consul;
 use crate::ids::JobKey;
 use crate::launch::{DispatchPayload, Parameterized, Payload, Periodic};
 use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
-use crate::scaling::Scaling;
+use crate::scaling::{Scaling, TaskScaling};
 use crate::service::Service;
 use crate::template::Template;
 use crate::time::{Timestamp, duration_ns};
+use crate::vault::Vault;
 use crate::volume::{AccessMode, AttachmentMode, Capability};
+use crate::workload_identity::WorkloadIdentity;
 
 /// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
 pub const MAX_PRIORITY: u8 = 100;
@@ -160,6 +164,8 @@ pub struct TaskGroup {
     pub scaling: Option<Scaling>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consul: Option<Consul>,
 }
 
 impl TaskGroup {
@@ -245,6 +251,30 @@ pub struct Task {
     pub templates: Vec<Template>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Names distinct. Without one named `default`, the task has [`WorkloadIdentity::default_identity`]
+    /// besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identities: Vec<WorkloadIdentity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vault: Option<Vault>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consul: Option<Consul>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling_policies: Vec<TaskScaling>,
+}
+
+impl Task {
+    /// Returns the identity that every task has, as the task declares it.
+    pub fn default_identity(&self) -> Cow<'_, WorkloadIdentity> {
+        let is_default =
+            |identity: &&WorkloadIdentity| identity.name == WorkloadIdentity::DEFAULT_NAME;
+        match self.identities.iter().find(is_default) {
+            Some(declared) => Cow::Borrowed(declared),
+            None => Cow::Owned(WorkloadIdentity::default_identity()),
+        }
+    }
 }
 
 /// Resources of one task.
@@ -387,14 +417,31 @@ pub struct LogConfig {
 }
 
 /// Ports, and the network they are on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// `host` in a group; as written in a task.
+    /// `host`, `bridge`, `none` or `cni/<name>` in a group; as written in a task.
     pub mode: String,
     pub ports: Vec<Port>,
     /// As written; without effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mbits: Option<u32>,
+    /// Host name of the allocation; empty: the driver's choice. May contain references.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hostname: String,
+    /// `None`: the node's resolver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns: Option<Dns>,
+    /// Values for the plugins of a `cni/<name>` network. May contain references.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cni_args: BTreeMap<String, String>,
+}
+
+/// The resolver of an allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dns {
+    pub servers: Vec<String>,
+    pub searches: Vec<String>,
+    pub options: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,8 +15,10 @@
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
 
 pub mod allocation;
+pub mod artifact;
 pub mod children;
 pub mod constraint;
+pub mod consul;
 pub mod deployment;
 pub mod drain;
 pub mod etcd;
@@ -49,12 +51,15 @@ pub mod tally;
 pub mod task_state;
 pub mod template;
 pub mod time;
+pub mod vault;
 pub mod volume;
+pub mod workload_identity;
 
 pub use allocation::{
     AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
     DesiredTransition, ExhaustedResources, NodeScore, ScoreParts,
 };
+pub use artifact::{Artifact, ArtifactMode};
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentCounts, DeploymentGroup, DeploymentStatus};
 pub use drain::{DrainStatus, DrainStrategy, LastDrain, NodeEvent};
@@ -84,13 +89,15 @@ pub use resources::{
     Dimension,
 };
 pub use revocation::NodeRevocation;
-pub use scaling::{Scaling, ScalingEvent, ScalingEvents};
+pub use scaling::{Scaling, ScalingEvent, ScalingEvents, TaskScaling};
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
 pub use service::{AllocServices, Service, ServiceOwner, ServiceRegistration, registration_id};
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};
+pub use vault::Vault;
 pub use volume::{AccessMode, AttachmentMode, Capability, Volume, VolumeClaim, VolumeKey};
+pub use workload_identity::WorkloadIdentity;
 
 /// A stored object with the revisions of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]

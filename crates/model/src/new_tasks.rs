@@ -47,6 +47,9 @@ fn task_differs(old: &Task, new: &Task) -> bool {
         || old.logs.disabled != new.logs.disabled
         || old.volume_mounts != new.volume_mounts
         || old.templates != new.templates
+        || old.artifacts != new.artifacts
+        || old.identities != new.identities
+        || old.vault != new.vault
 }
 
 /// Returns the task's effective meta: its own wins over its group's, that over the job's.

@@ -19,6 +19,38 @@ pub struct Scaling {
     pub policy: serde_json::Map<String, serde_json::Value>,
 }
 
+/// The bounds of one resource of a task, for autoscalers; without effect of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskScaling {
+    pub resource: ScaledResource,
+    pub enabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<u32>,
+    pub max: u32,
+    /// Parameters of an autoscaler.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub policy: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A resource whose amount an autoscaler chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScaledResource {
+    VerticalCpu,
+    VerticalMem,
+}
+
+impl ScaledResource {
+    pub const ALL: [Self; 2] = [Self::VerticalCpu, Self::VerticalMem];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::VerticalCpu => "vertical_cpu",
+            Self::VerticalMem => "vertical_mem",
+        }
+    }
+}
+
 /// A request to scale a group, or a remark of an autoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScalingEvent {

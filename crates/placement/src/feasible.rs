@@ -389,7 +389,7 @@ mod tests {
                         host_network: host_network.into(),
                         ignore_collision: false,
                     }],
-                    mbits: None,
+                    ..Network::default()
                 });
             })
         };

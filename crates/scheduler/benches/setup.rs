@@ -237,7 +237,7 @@ pub(crate) fn job(shape: Shape, count: u32, rack_count: u32) -> Job {
                 host_network: "default".into(),
                 ignore_collision: false,
             }],
-            mbits: None,
+            ..Network::default()
         }];
     }
     job

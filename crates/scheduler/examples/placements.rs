@@ -35,7 +35,7 @@ fn main() {
             job.task_groups[0].networks = vec![Network {
                 mode: "host".into(),
                 ports: vec![port],
-                mbits: None,
+                ..Network::default()
             }];
         });
         measure("a constraint on every node's name", nodes, |job| {

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{constraint, job, launch, scaling, service, template};
+use model::{
+    artifact, constraint, consul, job, launch, scaling, service, template, vault, workload_identity,
+};
 
 use crate::object::stored_object;
 use crate::{
-    Affinity, ChangeScript, Check, CheckRestart, Constraint, DeviceRequest, DisconnectStrategy,
-    DispatchPayload, EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network,
-    Parameterized, Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service,
-    Spread, SpreadTarget, Task, TaskGroup, Template, TemplateWait, UpdateStrategy, VersionTag,
-    VolumeMount, VolumeRequest, duration,
+    Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul, DeviceRequest,
+    DisconnectStrategy, DispatchPayload, Dns, EphemeralDisk, Identity, Job, Lifecycle, LogConfig,
+    MigrateStrategy, Network, Parameterized, Periodic, Port, ReschedulePolicy, Resources,
+    RestartPolicy, Scaling, Service, Spread, SpreadTarget, Task, TaskGroup, TaskScaling, Template,
+    TemplateWait, UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -116,6 +118,7 @@ impl From<&job::TaskGroup> for TaskGroup {
             max_run_duration: group.max_run_duration.and_then(to_message),
             scaling: group.scaling.as_ref().map(Into::into),
             services: list(&group.services),
+            consul: group.consul.as_ref().map(Into::into),
         }
     }
 }
@@ -141,9 +144,14 @@ impl From<&job::Task> for Task {
             logs: Some((&task.logs).into()),
             volume_mounts: list(&task.volume_mounts),
             dispatch_payload: task.dispatch_payload.as_ref().map(Into::into),
-            identity: Some(default_identity()),
+            identity: Some(task.default_identity().as_ref().into()),
             templates: list(&task.templates),
             services: list(&task.services),
+            artifacts: list(&task.artifacts),
+            identities: identities(task),
+            vault: task.vault.as_ref().map(Into::into),
+            consul: task.consul.as_ref().map(Into::into),
+            scaling_policies: list(&task.scaling_policies),
         }
     }
 }
@@ -157,6 +165,7 @@ impl From<&job::TaskResources> for Resources {
             cores: Some(i64::from(resources.cores)),
             devices: list(&resources.devices),
             networks: list(&resources.networks),
+            disk_mib: None,
         }
     }
 }
@@ -207,6 +216,11 @@ impl From<&job::Network> for Network {
             reserved_ports: fixed.into_iter().map(Port::from).collect(),
             dynamic_ports: dynamic.into_iter().map(Port::from).collect(),
             mbits: network.mbits.map(i64::from),
+            hostname: some(&network.hostname),
+            dns: network.dns.as_ref().map(Into::into),
+            cni: (!network.cni_args.is_empty()).then(|| Cni {
+                args: network.cni_args.clone(),
+            }),
         }
     }
 }
@@ -521,21 +535,96 @@ impl From<&scaling::Scaling> for Scaling {
     }
 }
 
-/// Returns the identity that every task has, and with which it is registered again.
-fn default_identity() -> Identity {
-    Identity {
-        name: Some(Identity::DEFAULT_NAME.to_owned()),
-        audience: vec![Identity::DEFAULT_AUDIENCE.to_owned()],
-        env: Some(false),
-        file: Some(false),
-        ttl: to_message(Duration::ZERO),
+/// Returns the identities other than the default one, which has a field of its own.
+fn identities(task: &job::Task) -> Vec<Identity> {
+    let named = task.identities.iter();
+    let named = named.filter(|identity| identity.name != Identity::DEFAULT_NAME);
+    named.map(Identity::from).collect()
+}
+
+impl From<&workload_identity::WorkloadIdentity> for Identity {
+    fn from(identity: &workload_identity::WorkloadIdentity) -> Self {
+        let mode = identity.change_mode.map(template::ChangeMode::as_str);
+        Self {
+            name: Some(identity.name.clone()),
+            audience: identity.audience.clone(),
+            env: Some(identity.env),
+            file: Some(identity.file),
+            ttl: to_message(identity.ttl),
+            change_mode: Some(mode.unwrap_or_default().to_owned()),
+            change_signal: Some(identity.change_signal.clone()),
+            filepath: Some(identity.filepath.clone()),
+            service_name: Some(identity.service_name.clone()),
+        }
     }
 }
 
 impl Identity {
-    /// Source: Nomad's default identity, which its API shows for every task.
-    pub const DEFAULT_NAME: &str = "default";
-    pub const DEFAULT_AUDIENCE: &str = "nomadproject.io";
+    pub const DEFAULT_NAME: &str = workload_identity::WorkloadIdentity::DEFAULT_NAME;
+    pub const DEFAULT_AUDIENCE: &str = workload_identity::WorkloadIdentity::DEFAULT_AUDIENCE;
+}
+
+impl From<&job::Dns> for Dns {
+    fn from(dns: &job::Dns) -> Self {
+        Self {
+            servers: dns.servers.clone(),
+            searches: dns.searches.clone(),
+            options: dns.options.clone(),
+        }
+    }
+}
+
+impl From<&artifact::Artifact> for Artifact {
+    fn from(artifact: &artifact::Artifact) -> Self {
+        Self {
+            source: Some(artifact.source.clone()),
+            options: artifact.options.clone(),
+            headers: artifact.headers.clone(),
+            mode: Some(artifact.mode.as_str().to_owned()),
+            insecure: Some(artifact.insecure),
+            destination: Some(artifact.destination.clone()),
+            chown: Some(artifact.chown),
+        }
+    }
+}
+
+impl From<&vault::Vault> for Vault {
+    fn from(vault: &vault::Vault) -> Self {
+        Self {
+            policies: vault.policies.clone(),
+            role: Some(vault.role.clone()),
+            namespace: Some(vault.namespace.clone()),
+            cluster: Some(vault.cluster.clone()),
+            env: Some(vault.env),
+            disable_file: Some(vault.disable_file),
+            change_mode: Some(vault.change_mode.as_str().to_owned()),
+            change_signal: Some(vault.change_signal.clone()),
+            allow_token_expiration: Some(vault.allow_token_expiration),
+        }
+    }
+}
+
+impl From<&consul::Consul> for Consul {
+    fn from(consul: &consul::Consul) -> Self {
+        Self {
+            cluster: Some(consul.cluster.clone()),
+            namespace: Some(consul.namespace.clone()),
+            partition: Some(consul.partition.clone()),
+        }
+    }
+}
+
+impl From<&scaling::TaskScaling> for TaskScaling {
+    fn from(scaling: &scaling::TaskScaling) -> Self {
+        Self {
+            enabled: Some(scaling.enabled),
+            min: scaling.min.map(i64::from),
+            max: Some(i64::from(scaling.max)),
+            r#type: Some(scaling.resource.as_str().to_owned()),
+            policy: Some(stored_object(&scaling.policy)),
+            ..Self::default()
+        }
+    }
 }
 
 impl From<&model::VersionTag> for VersionTag {

@@ -135,10 +135,7 @@ fn job(stop: bool) -> Job {
                     max_file_size_mib: 10,
                     disabled: false,
                 },
-                volume_mounts: Vec::new(),
-                dispatch_payload: None,
-                templates: Vec::new(),
-                services: Vec::new(),
+                ..Task::default()
             }],
             restart,
             ephemeral_disk: EphemeralDisk {

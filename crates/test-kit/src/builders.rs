@@ -171,10 +171,7 @@ pub fn task(name: &str) -> Task {
             max_file_size_mib: 10,
             disabled: false,
         },
-        volume_mounts: Vec::new(),
-        dispatch_payload: None,
-        templates: Vec::new(),
-        services: Vec::new(),
+        ..Task::default()
     }
 }
 

@@ -86,7 +86,7 @@ mod tests {
                 label: "web".to_owned(),
                 ..Port::default()
             }],
-            mbits: None,
+            ..Network::default()
         }];
         group.tasks[0].driver = "docker".to_owned();
         group.tasks[0].config = config.as_object().unwrap().clone();

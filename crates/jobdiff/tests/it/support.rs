@@ -76,7 +76,7 @@ pub(crate) fn full() -> Job {
     group.networks = vec![Network {
         mode: "host".to_owned(),
         ports: vec![port("http", Some(8080)), port("debug", None)],
-        mbits: None,
+        ..Network::default()
     }];
     group.reschedule = Some(ReschedulePolicy {
         attempts: 1,

@@ -9,7 +9,7 @@ use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
-    constraint, disconnect, environment, name, network, rank, reschedule, restart, scaling,
+    constraint, consul, disconnect, environment, name, network, rank, reschedule, restart, scaling,
     service, signal, task, update, volume,
 };
 
@@ -83,6 +83,7 @@ pub(super) fn group(
         max_run_duration: max_run_duration(check, path, spec, job_type),
         scaling: scaling::scaling(check, path, spec.scaling.as_ref(), count, job_type),
         networks,
+        consul: consul::consul(check, spec.consul.as_ref(), &format!("Group {name:?}")),
         name,
         volumes,
     }

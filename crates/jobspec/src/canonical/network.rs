@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::job::{Network, Port, Task};
+use model::job::{Dns, Network, Port, Task};
 use model::node::DEFAULT_HOST_NETWORK;
 
 use super::check::{Check, Path};
@@ -19,6 +19,7 @@ pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) 
         }
         let mode = mode(check, &path, spec);
         let network = network(check, &path, spec, mode, DEFAULT_HOST_NETWORK);
+        refuse_settings(check, &path, &network);
         used.add(check, &path, &network, "");
         networks.push(network);
     }
@@ -138,6 +139,33 @@ fn mode(check: &mut Check, path: &Path, spec: &spec::Network) -> String {
     "host".to_owned()
 }
 
+/// Refuses what no node of this version does.
+fn refuse_settings(check: &mut Check, path: &Path, network: &Network) {
+    let settings = [
+        (
+            "hostname",
+            !network.hostname.is_empty(),
+            "tasks see the node's host name",
+        ),
+        (
+            "dns",
+            network.dns.is_some(),
+            "tasks use the node's resolver",
+        ),
+        (
+            "cni",
+            !network.cni_args.is_empty(),
+            "tasks use the node's network",
+        ),
+    ];
+    for (name, _, reason) in settings.iter().filter(|(_, is_set, _)| *is_set) {
+        check.error(
+            path.field(name),
+            format!("not supported by this version of Kafila: remove it, {reason}"),
+        );
+    }
+}
+
 fn network(
     check: &mut Check,
     path: &Path,
@@ -169,6 +197,17 @@ fn network(
         mode,
         ports,
         mbits: spec.mbits.and_then(|mbits| u32::try_from(mbits).ok()),
+        hostname: spec.hostname.clone().unwrap_or_default(),
+        dns: spec.dns.as_ref().map(|dns| Dns {
+            servers: dns.servers.clone(),
+            searches: dns.searches.clone(),
+            options: dns.options.clone(),
+        }),
+        cni_args: spec
+            .cni
+            .as_ref()
+            .map(|cni| cni.args.clone())
+            .unwrap_or_default(),
     }
 }
 

@@ -50,6 +50,11 @@ pub(super) fn resources(
         );
         check.error(path.field("memory"), message);
     }
+    if spec.disk_mib.is_some_and(|disk| disk != 0) {
+        check.warn(format!(
+            "Task {task:?}: disk in a resources block is ignored: write ephemeral_disk {{ size = … }} in its group"
+        ));
+    }
     let memory_max = memory_max(check, &path, spec.memory_max_mib, memory_mib, task);
     TaskResources {
         cpu_mhz,

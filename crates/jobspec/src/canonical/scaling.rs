@@ -1,7 +1,9 @@
-//! Within which counts a group may be scaled.
+//! Scaling: the counts of a group, and the resources of a task that an autoscaler chooses.
 
-use model::Scaling;
+use std::collections::BTreeSet;
+
 use model::job::JobType;
+use model::scaling::{ScaledResource, Scaling, TaskScaling};
 
 use super::check::{Check, Path};
 
@@ -58,4 +60,57 @@ pub(super) fn scaling(
         check.error(path.field("count"), message);
     }
     Some(scaling)
+}
+
+/// Reads the policies of a task; they have no effect but to be shown to autoscalers.
+pub(super) fn of_task(
+    check: &mut Check,
+    path: &Path,
+    specs: &[spec::TaskScaling],
+) -> Vec<TaskScaling> {
+    let mut known = BTreeSet::new();
+    let mut policies = Vec::with_capacity(specs.len());
+    for (position, spec) in specs.iter().enumerate() {
+        let path = path.at("scaling", position);
+        let name = spec.r#type.as_deref().unwrap_or_default();
+        let resource = ScaledResource::ALL
+            .into_iter()
+            .find(|one| one.as_str() == name);
+        let Some(resource) = resource else {
+            let message =
+                format!("Invalid task scaling type {name:?}: use vertical_cpu or vertical_mem");
+            check.error(path.field("type"), message);
+            continue;
+        };
+        if !known.insert(name) {
+            let message =
+                format!("there are two scaling blocks of the type {name}: keep one of them");
+            check.error(&path, message);
+        }
+        let Some(max) = spec.max else {
+            check.error(
+                path.field("max"),
+                "missing: scaling needs the largest amount, write max = …",
+            );
+            continue;
+        };
+        let policy = TaskScaling {
+            resource,
+            enabled: spec.enabled.unwrap_or(true),
+            min: spec
+                .min
+                .map(|min| check.number(path.field("min"), Some(min), 0)),
+            max: check.number(path.field("max"), Some(max), 0),
+            policy: check.object(path.field("policy"), spec.policy.as_ref()),
+        };
+        if policy.min.is_some_and(|min| min > policy.max) {
+            let message = format!(
+                "the largest amount {} is less than the smallest: raise max or lower min",
+                policy.max
+            );
+            check.error(path.field("max"), message);
+        }
+        policies.push(policy);
+    }
+    policies
 }

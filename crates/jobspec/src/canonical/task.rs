@@ -10,8 +10,8 @@ use model::job::{
 
 use super::check::{Check, Path};
 use super::{
-    constraint, driver_config, environment, launches, name, rank, resources, restart, service,
-    signal, template, volume,
+    artifact, constraint, consul, driver_config, environment, launches, name, rank, resources,
+    restart, scaling, service, signal, template, vault, volume, workload_identity,
 };
 
 /// Source: Nomad's defaults.
@@ -65,7 +65,15 @@ pub(super) fn task(
     let full_name = format!("{}.{name}", around.group_name);
     let driver = driver(check, path, spec.driver.as_deref(), &full_name);
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
-    identity(check, path, spec.identity.as_ref());
+    let identities = workload_identity::identities(check, path, spec);
+    if identities
+        .iter()
+        .any(|identity| identity.env || identity.file)
+    {
+        let message =
+            "tasks get no identity tokens from this version of Kafila: leave env and file out";
+        check.error(path.field("identity"), message);
+    }
     let resources = resources::resources(check, path, spec.resources.as_ref(), &full_name);
     let own_ports = resources.networks.iter().flat_map(|network| &network.ports);
     let own_ports = own_ports.map(|port| port.label.as_str());
@@ -109,6 +117,11 @@ pub(super) fn task(
         dispatch_payload: launches::dispatch_payload(check, path, spec.dispatch_payload.as_ref()),
         templates: template::templates(check, path, &spec.templates),
         services,
+        artifacts: artifact::artifacts(check, path, &spec.artifacts),
+        identities,
+        vault: vault::vault(check, path, spec.vault.as_ref()),
+        consul: consul::consul(check, spec.consul.as_ref(), &format!("Task {full_name:?}")),
+        scaling_policies: scaling::of_task(check, path, &spec.scaling_policies),
     }
 }
 
@@ -161,15 +174,6 @@ fn kill_signal(check: &mut Check, path: &Path, name: Option<&str>) -> String {
         check.error(path.field("kill_signal"), problem);
     }
     name.to_owned()
-}
-
-/// Checks that a task has no identity but the default one, which no task sees.
-fn identity(check: &mut Check, path: &Path, spec: Option<&spec::Identity>) {
-    let shows = |spec: &spec::Identity| spec.env == Some(true) || spec.file == Some(true);
-    if spec.is_some_and(shows) {
-        let message = "tasks get no identity tokens: leave env and file out";
-        check.error(path.field("identity"), message);
-    }
 }
 
 fn leader(check: &mut Check, path: &Path, spec: &spec::Task) -> bool {

@@ -61,3 +61,8 @@ pub(super) fn default_duration(map: &mut Map<String, Value>, key: &str, nanoseco
         map.insert(key.to_owned(), nanoseconds.into());
     }
 }
+
+/// Returns the items of a list; none if there is no list.
+pub(super) fn items(list: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    list.and_then(Value::as_array_mut).into_iter().flatten()
+}

@@ -2,17 +2,15 @@
 
 use hcl::schema::{refused_argument, refused_block};
 use serde_json::{Map, Value};
+use spec::fields;
 
-use super::extra::Extra;
+use super::extra::{Extra, items};
+use super::task::hand_down_vault;
 
 pub(super) const TASK_GROUP: Extra = Extra {
+    // The default of its tasks.
+    blocks: &[("vault", "hcl:vault", &fields::VAULT)],
     refused: &[
-        refused_block("consul", "Consul", "remove it, Consul is not used"),
-        refused_block(
-            "vault",
-            "",
-            "hand secrets to the task by a file that the node keeps",
-        ),
         refused_block(
             "secret",
             "Secrets",
@@ -34,7 +32,11 @@ pub(super) const TASK_GROUP: Extra = Extra {
             "write disconnect { replace = false } instead",
         ),
     ],
-    finish: Some(name_volumes),
+    finish: Some(|group| {
+        let vault = group.remove("hcl:vault");
+        hand_down_vault(vault, items(group.get_mut("Tasks")))?;
+        name_volumes(group)
+    }),
     ..Extra::labelled("TaskGroup", "name", "Name")
 };
 
@@ -68,19 +70,12 @@ fn name_volumes(group: &mut Map<String, Value>) -> Result<(), String> {
 pub(super) const NETWORK: Extra = Extra {
     refused: &[
         refused_argument(
-            "hostname",
-            "Hostname",
-            "remove it, tasks see the node's hostname",
-        ),
-        refused_argument(
             "device",
             "Device",
             "remove it, the node chooses its interface",
         ),
         refused_argument("cidr", "CIDR", "remove it, the node chooses its address"),
         refused_argument("ip", "IP", "remove it, the node chooses its address"),
-        refused_block("dns", "DNS", "remove it, tasks use the node's resolver"),
-        refused_block("cni", "CNI", "remove it, tasks use the node's network"),
     ],
     finish: Some(sort_ports),
     ..Extra::of("Network")

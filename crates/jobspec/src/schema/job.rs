@@ -4,11 +4,16 @@ use hcl::schema::{Ignored, refused_argument, refused_block};
 use serde_json::{Map, Value, json};
 use spec::fields;
 
-use super::extra::{Extra, default};
+use super::extra::{Extra, default, items};
+use super::task::hand_down_vault;
 
 pub(super) const JOB: Extra = Extra {
-    // A task outside of a group becomes a group of its own name.
-    blocks: &[("task", "hcl:task", &fields::TASK)],
+    blocks: &[
+        // A task outside of a group becomes a group of its own name.
+        ("task", "hcl:task", &fields::TASK),
+        // The default of its tasks.
+        ("vault", "hcl:vault", &fields::VAULT),
+    ],
     refused: &[
         refused_block(
             "multiregion",
@@ -16,17 +21,16 @@ pub(super) const JOB: Extra = Extra {
             "register the job in each region",
         ),
         refused_block(
-            "vault",
-            "Vault",
-            "hand secrets to the task by a file that the node keeps",
-        ),
-        refused_block(
             "secret",
             "",
             "hand secrets to the task by a file that the node keeps",
         ),
         refused_argument("", "ConsulToken", "Consul is not used"),
-        refused_argument("", "VaultToken", "Vault is not used"),
+        refused_argument(
+            "",
+            "VaultToken",
+            "tasks log in to Vault with their identity",
+        ),
     ],
     ignored: &[Ignored {
         name: "ui",
@@ -47,7 +51,12 @@ fn finish(job: &mut Map<String, Value>) -> Result<(), String> {
         return Err(detail.to_owned());
     }
     lift_job_tasks(job);
-    Ok(())
+    let vault = job.remove("hcl:vault");
+    let groups = items(job.get_mut("TaskGroups"));
+    hand_down_vault(
+        vault,
+        groups.flat_map(|group| items(group.get_mut("Tasks"))),
+    )
 }
 
 /// Puts tasks outside of groups into groups of their own, before the declared groups.

@@ -316,7 +316,7 @@ fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
         mode: None,
         reserved_ports: reserved,
         dynamic_ports: dynamic,
-        mbits: None,
+        ..Default::default()
     }
 }
 
@@ -370,7 +370,7 @@ fn task() -> impl Strategy<Value = spec::Task> {
                         _ => None,
                     },
                     devices: (memory % 2 == 0).then(|| device(cpu)).into_iter().collect(),
-                    networks: Vec::new(),
+                    ..Default::default()
                 }),
                 kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),
                 kill_timeout,

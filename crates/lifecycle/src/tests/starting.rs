@@ -197,10 +197,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
             max_file_size_mib: 10,
             disabled: false,
         },
-        volume_mounts: Vec::new(),
-        dispatch_payload: None,
-        templates: Vec::new(),
-        services: Vec::new(),
+        ..Task::default()
     }
 }
 

@@ -22,7 +22,7 @@ fn asks(ports: &[Port]) -> Vec<PortAsk> {
     group.networks = vec![Network {
         mode: "host".into(),
         ports: ports.to_vec(),
-        mbits: None,
+        ..Network::default()
     }];
     PortAsk::of_group(&group)
 }
@@ -349,6 +349,7 @@ fn ports_of_tasks_are_assigned_after_those_of_the_group_and_name_their_task() {
         mode: "bridge".into(),
         ports: ports.to_vec(),
         mbits: Some(10),
+        ..Network::default()
     };
     group.networks = vec![network(&[port("http", None)])];
     let mut other = group.tasks[0].clone();

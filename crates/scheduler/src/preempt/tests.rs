@@ -229,7 +229,7 @@ fn requirements(asked: &Asked) -> Requirements {
     group.networks = vec![Network {
         mode: "host".into(),
         ports: ports.collect(),
-        mbits: None,
+        ..Network::default()
     }];
     Requirements::new(&job, &job.task_groups[0])
 }

@@ -568,7 +568,7 @@ fn job(rng: &mut StdRng) -> Job {
         group.networks = vec![Network {
             mode: "host".into(),
             ports: ports.map(port).collect(),
-            mbits: None,
+            ..Network::default()
         }];
     }
     for _ in 0..rng.random_range(0..3) {

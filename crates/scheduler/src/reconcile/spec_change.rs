@@ -152,7 +152,7 @@ mod tests {
                         host_network: "default".into(),
                         ignore_collision: false,
                     }],
-                    mbits: None,
+                    ..Network::default()
                 });
             }),
             ("volumes", |job| {

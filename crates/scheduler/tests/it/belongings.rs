@@ -32,7 +32,7 @@ fn with_port(mut job: Job, static_port: Option<u16>, host_network: &str) -> Job 
     job.task_groups[0].networks = vec![Network {
         mode: "host".into(),
         ports: vec![port],
-        mbits: None,
+        ..Network::default()
     }];
     job
 }

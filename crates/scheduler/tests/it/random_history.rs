@@ -239,7 +239,7 @@ impl RandomHistory {
                 group.networks = vec![Network {
                     mode: "host".into(),
                     ports: vec![port],
-                    mbits: None,
+                    ..Network::default()
                 }];
             }
             21 => {

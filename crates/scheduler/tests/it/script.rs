@@ -406,7 +406,7 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
             group.networks = vec![Network {
                 mode: "host".into(),
                 ports: ports.collect(),
-                mbits: None,
+                ..Network::default()
             }];
         }
         "auto_promote" => {

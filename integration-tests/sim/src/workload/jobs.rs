@@ -189,7 +189,7 @@ fn network(rng: &mut StdRng) -> Network {
     Network {
         mode: "host".to_owned(),
         ports: vec![fixed, any],
-        mbits: None,
+        ..Network::default()
     }
 }
 

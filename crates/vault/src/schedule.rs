@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_token_is_renewed_at_half_of_its_life() {
-        let minutes = |count| Duration::from_secs(60 * count);
+        let minutes = |count: u64| Duration::from_secs(60 * count);
         assert_eq!(token(&auth(3600, true), None, 0.0), TokenStep::Renew(minutes(30)));
         assert_eq!(token(&auth(3600, true), None, 1.0), TokenStep::Renew(minutes(36)));
         assert_eq!(token(&auth(3600, false), None, 0.0), TokenStep::LogIn(minutes(30)));

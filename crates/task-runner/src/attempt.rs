@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
+use crate::network::AllocNetwork;
 use crate::templates::{self, Outcome};
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.
@@ -25,6 +26,7 @@ const MESSAGES: usize = 16;
 pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
+    network: Arc<AllocNetwork>,
     id: TaskId,
     cancel: CancellationToken,
 }
@@ -33,12 +35,14 @@ impl Attempt {
     pub(crate) fn new(
         context: &Arc<Context>,
         assignment: &Assignment,
+        network: &Arc<AllocNetwork>,
         id: TaskId,
         cancel: CancellationToken,
     ) -> Self {
         Self {
             context: Arc::clone(context),
             assignment: assignment.clone(),
+            network: Arc::clone(network),
             id,
             cancel,
         }
@@ -91,6 +95,12 @@ impl Attempt {
         answers: &mpsc::Sender<Event>,
     ) -> Result<Arc<dyn Driver>, StartFailure> {
         self.check_directories()?;
+        let network = self.network.ensure(&self.context, &self.assignment);
+        network.await.map_err(|error| StartFailure {
+            step: StartStep::Hook,
+            message: format!("cannot set up the network: {error}"),
+            recoverable: true,
+        })?;
         self.put_payload()?;
         let variables = self.render_templates(answers).await?;
         let (driver, config) = self.config(messages, variables)?;
@@ -314,7 +324,8 @@ impl Attempt {
 
     fn facts(&self) -> NodeFacts {
         let registered = &self.assignment.volume_paths;
-        self.context.facts.with_volumes(registered)
+        let facts = self.context.facts.with_volumes(registered);
+        facts.with_network(self.network.status())
     }
 
     /// Returns the task's environment without the variables of its templates.
@@ -361,6 +372,7 @@ impl Attempt {
             logs: task.logs,
             ports: alloc.resources.ports_of(&task.name).cloned().collect(),
             mounts,
+            network: self.network.task_network(),
             names: TaskNames {
                 namespace: job.namespace.clone(),
                 job_id: job.id.clone(),

@@ -6,7 +6,7 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task, and [`templates`] renders its templates; [`leftovers`] removes the
+//! finds and awaits a task in its allocation's [`network`], and [`templates`] renders its templates; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check.
 //!
@@ -21,6 +21,7 @@ pub mod context;
 pub mod handle;
 pub mod leftovers;
 pub mod metrics;
+pub mod network;
 mod perform;
 mod probe;
 pub mod reporter;

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
+    ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
     ("jobdiff", &["model", "spec"]),
@@ -53,6 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "periodic-launch",
             "identity",
             "suggest",
+            "workload-identity",
         ],
     ),
     ("lifecycle", &["model", "duration"]),
@@ -114,6 +116,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "template-watch",
             "tls",
             "vault",
+            "workload-identity",
         ],
     ),
     (
@@ -201,6 +204,7 @@ const SERVICE: &[&str] = &[
     "task-vault",
     "tls",
     "vault",
+    "workload-identity",
 ];
 
 /// Services that use another service, with the reason.
@@ -239,6 +243,7 @@ const PURE: &[&str] = &[
     "node-session",
     "rights",
     "template",
+    "workload-identity",
 ];
 
 /// # Errors

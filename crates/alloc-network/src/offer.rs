@@ -122,7 +122,9 @@ fn versions(path: &[String]) -> BTreeMap<String, String> {
         };
         // "about" text on standard error. Source: the plugins' public behaviour.
         if let Ok(output) = program::run(&mut program::command(program), Vec::new()) {
-            let mut words = output.stderr.split_whitespace();
+            // The next line lists versions of the protocol.
+            let first = output.stderr.lines().next().unwrap_or_default();
+            let mut words = first.split_whitespace();
             let version = words.find_map(version).unwrap_or("unknown");
             versions.insert(plugin.to_owned(), version.to_owned());
         }

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use crate::clock::Clocks;
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
+use crate::token_source::{NoTokens, TokenSource};
 
 /// Networks that are set up or removed at a time: each step runs some programs.
 const NETWORK_SLOTS: usize = 8;
@@ -40,6 +41,8 @@ pub struct Context {
     pub clocks: Clocks,
     pub ids: IdSource,
     pub metrics: Metrics,
+    /// Signs the identity tokens of tasks.
+    pub tokens: Arc<dyn TokenSource>,
     /// Kill every task when the agent ends.
     pub stop_tasks_on_exit: bool,
     /// Timeout of the agent's shutdown.
@@ -62,6 +65,7 @@ impl Context {
             clocks: Clocks::new(Clock::real()),
             ids,
             metrics: Metrics::default(),
+            tokens: Arc::new(NoTokens),
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),
         }

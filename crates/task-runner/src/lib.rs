@@ -6,7 +6,8 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task in its allocation's [`network`], and [`templates`] renders its templates; [`leftovers`] removes the
+//! finds and awaits a task in its allocation's [`network`]; [`templates`] renders its templates, and
+//! [`identities`] gets and renews its tokens from a [`TokenSource`]; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check.
 //!
@@ -19,6 +20,7 @@ mod checks;
 pub mod clock;
 pub mod context;
 pub mod handle;
+mod identities;
 pub mod leftovers;
 pub mod metrics;
 pub mod network;
@@ -31,6 +33,7 @@ mod services;
 mod templates;
 #[cfg(test)]
 mod tests;
+mod token_source;
 
 pub use check_view::CheckView;
 pub use clock::Clocks;
@@ -41,3 +44,4 @@ pub use metrics::Metrics;
 pub use reporter::{BATCH_INTERVAL, Reporter};
 pub use run::spawn;
 pub use runner::Beginning;
+pub use token_source::{NoTokens, TokenError, TokenSource};

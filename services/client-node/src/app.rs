@@ -37,6 +37,7 @@ use crate::metrics::Metrics;
 use crate::metrics::levels::Levels;
 use crate::session::gateways::Gateways;
 use crate::session::shared::Session;
+use crate::session::tokens::Tokens;
 use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
 
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
@@ -190,7 +191,14 @@ impl App {
         let machine = parts.machine;
         let alloc_dir = opened.alloc_dir.as_deref();
         let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir);
+        let gateways = Arc::new(parts.gateways);
+        let tokens = Tokens {
+            gateways: Arc::clone(&gateways),
+            node_id: opened.identity.node_id.to_string(),
+            secret: opened.identity.secret.clone(),
+        };
         let tasks = task_runner::Context {
+            tokens: Arc::new(tokens),
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
@@ -215,7 +223,7 @@ impl App {
         Self {
             config,
             context: Arc::new(context),
-            gateways: Arc::new(parts.gateways),
+            gateways,
             restored: opened.restored,
             registry: parts.registry,
             machine,

@@ -29,6 +29,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
+    ("template-watch", &["template"]),
+    ("vault", &["service-kit", "tls"]),
+    ("task-vault", &["service-kit", "template", "template-watch", "vault"]),
     (
         "jobspec",
         &[
@@ -115,8 +118,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "blocking",
             "service-kit",
             "task-drivers",
+            "task-vault",
             "template",
+            "template-watch",
             "tls",
+            "vault",
             "workload-identity",
         ],
     ),
@@ -147,6 +153,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("test-kit", &["model", "state"]),
     ("s3-test-kit", &[]),
+    ("vault-test-kit", &[]),
     ("store-test-kit", &["embedded-etcd", "store"]),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
@@ -202,7 +209,9 @@ const SERVICE: &[&str] = &[
     "store",
     "task-drivers",
     "task-runner",
+    "task-vault",
     "tls",
+    "vault",
     "workload-identity",
 ];
 

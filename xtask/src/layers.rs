@@ -31,7 +31,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("template", &["suggest"]),
     ("template-watch", &["template"]),
     ("vault", &["service-kit", "tls"]),
-    ("task-vault", &["service-kit", "template", "template-watch", "vault"]),
+    (
+        "task-vault",
+        &["service-kit", "template", "template-watch", "vault"],
+    ),
     (
         "jobspec",
         &[

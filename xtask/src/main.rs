@@ -35,6 +35,8 @@ fn main() -> Result<()> {
                 .collect();
             code_map::check(root, &packages)
         }
-        _ => bail!("usage: cargo xtask layers    checks which crates and files depend on which, and the code map"),
+        _ => bail!(
+            "usage: cargo xtask layers    checks which crates and files depend on which, and the code map"
+        ),
     }
 }

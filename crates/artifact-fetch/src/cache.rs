@@ -284,7 +284,10 @@ mod tests {
         let cache = folder.open(10);
         let old = folder.add(&cache, "a", "old");
         let new = folder.add(&cache, "a", "new");
-        assert_eq!((text(&old), text(&new)), ("old".to_owned(), "new".to_owned()));
+        assert_eq!(
+            (text(&old), text(&new)),
+            ("old".to_owned(), "new".to_owned())
+        );
         cache.remove("a");
         drop(old);
         assert_eq!((text(&new), cache.bytes()), ("new".to_owned(), 0));

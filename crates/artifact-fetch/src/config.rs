@@ -111,7 +111,10 @@ impl ArtifactConfig {
             let problem = format!("{scheme:?} is unknown: want some of {}", SCHEMES.join(", "));
             return Some(("schemes", problem));
         }
-        for (field, value) in [("timeout", self.timeout), ("stall_timeout", self.stall_timeout)] {
+        for (field, value) in [
+            ("timeout", self.timeout),
+            ("stall_timeout", self.stall_timeout),
+        ] {
             if value.is_zero() {
                 let problem = "is 0s: every download would fail at once; want a duration, as in 1m";
                 return Some((field, problem.to_owned()));

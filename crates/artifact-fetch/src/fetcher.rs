@@ -20,10 +20,10 @@ use crate::cache::{Blob, Cache};
 use crate::config::ArtifactConfig;
 use crate::failure::Failure;
 use crate::install::Form;
+use crate::key;
 use crate::process::{self, HelperCommand};
 use crate::wire::{Order, Report, Work};
 use crate::workspace::Workspace;
-use crate::key;
 
 /// How a node downloads.
 #[derive(Clone, Debug)]
@@ -246,7 +246,13 @@ impl Artifacts {
                 return Err(Failure::passing(format!("{message}{tries}")));
             }
             let delay = crate::retry::delay(attempt, &mut rand::rng());
-            warn!(what, attempt, error = message, ?delay, "download failed, retrying");
+            warn!(
+                what,
+                attempt,
+                error = message,
+                ?delay,
+                "download failed, retrying"
+            );
             tokio::time::sleep(delay).await;
             attempt += 1;
         }

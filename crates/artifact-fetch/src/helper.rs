@@ -24,7 +24,10 @@ const ORDER_BYTES_MAX: u64 = 1 << 20;
 /// Runs one order from standard input.
 pub fn main() -> ExitCode {
     let mut line = String::new();
-    let read = io::stdin().lock().take(ORDER_BYTES_MAX).read_line(&mut line);
+    let read = io::stdin()
+        .lock()
+        .take(ORDER_BYTES_MAX)
+        .read_line(&mut line);
     let order = read
         .map_err(|error| error.to_string())
         .and_then(|_| serde_json::from_str::<Order>(&line).map_err(|_| "no order".to_owned()));
@@ -32,7 +35,9 @@ pub fn main() -> ExitCode {
     let order = match order {
         Ok(order) => order,
         Err(error) => {
-            eprintln!("cannot read an order from standard input: {error}; started by the agent, not by people");
+            eprintln!(
+                "cannot read an order from standard input: {error}; started by the agent, not by people"
+            );
             return ExitCode::from(2);
         }
     };
@@ -88,11 +93,14 @@ fn signed(work: &S3) -> Result<crate::wire::Http, String> {
         key: work.key.clone(),
         version: work.version.clone(),
     };
-    let credentials = work.keys.as_ref().map(|(id, secret, token)| s3::Credentials {
-        access_key_id: id.clone(),
-        secret_access_key: secret.clone(),
-        session_token: token.clone(),
-    });
+    let credentials = work
+        .keys
+        .as_ref()
+        .map(|(id, secret, token)| s3::Credentials {
+            access_key_id: id.clone(),
+            secret_access_key: secret.clone(),
+            session_token: token.clone(),
+        });
     let url = object.url(credentials.as_ref())?;
     Ok(crate::wire::Http {
         url,
@@ -121,5 +129,7 @@ fn copy(work: &LocalFile) -> Result<Report, String> {
 }
 
 fn too_large(bytes_max: u64) -> String {
-    format!("it has more than {bytes_max} bytes, the limit `artifact.download_bytes_max` of the node")
+    format!(
+        "it has more than {bytes_max} bytes, the limit `artifact.download_bytes_max` of the node"
+    )
 }

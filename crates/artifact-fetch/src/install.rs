@@ -200,7 +200,10 @@ mod tests {
     use super::*;
 
     fn target<'a>(base: &'a Path, path: &'a str) -> Target<'a> {
-        let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        let owner = (
+            nix::unistd::geteuid().as_raw(),
+            nix::unistd::getegid().as_raw(),
+        );
         Target {
             base,
             path: Path::new(path),
@@ -213,7 +216,11 @@ mod tests {
         let (from, task) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir_all(from.path().join("bin/deep")).unwrap();
         fs::write(from.path().join("bin/app"), "new").unwrap();
-        fs::set_permissions(from.path().join("bin/app"), fs::Permissions::from_mode(0o4755)).unwrap();
+        fs::set_permissions(
+            from.path().join("bin/app"),
+            fs::Permissions::from_mode(0o4755),
+        )
+        .unwrap();
         symlink("app", from.path().join("bin/link")).unwrap();
         let local = task.path().join("local");
         fs::create_dir_all(local.join("bin")).unwrap();
@@ -242,7 +249,13 @@ mod tests {
         // The last part of the path is replaced, not followed.
         symlink(outside.path().join("victim"), task.path().join("app")).unwrap();
         put_file(&file, 0o755, &target(task.path(), "app")).unwrap();
-        assert!(task.path().join("app").symlink_metadata().unwrap().is_file());
+        assert!(
+            task.path()
+                .join("app")
+                .symlink_metadata()
+                .unwrap()
+                .is_file()
+        );
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
@@ -259,7 +272,10 @@ mod tests {
                 nix::unistd::mkfifo(&from.path().join("d/pipe"), mode).unwrap();
             }
             let error = put_tree(from.path(), &target(task.path(), "")).unwrap_err();
-            assert!(error.to_string().contains(&format!("d/{hostile}")), "{error}");
+            assert!(
+                error.to_string().contains(&format!("d/{hostile}")),
+                "{error}"
+            );
             assert_eq!(fs::read_dir(task.path()).unwrap().count(), 0);
         }
     }
@@ -272,6 +288,11 @@ mod tests {
         fs::write(from.path().join("d/a"), "x").unwrap();
         assert_eq!(only_file(from.path()).unwrap(), from.path().join("d/a"));
         fs::write(from.path().join("b"), "x").unwrap();
-        assert!(only_file(from.path()).unwrap_err().to_string().contains("it has 2"));
+        assert!(
+            only_file(from.path())
+                .unwrap_err()
+                .to_string()
+                .contains("it has 2")
+        );
     }
 }

@@ -47,7 +47,10 @@ pub(crate) fn environment(
     let allowed = names
         .iter()
         .filter_map(|name| Some((name.clone(), variable(name)?)));
-    [("PATH".to_owned(), path)].into_iter().chain(allowed).collect()
+    [("PATH".to_owned(), path)]
+        .into_iter()
+        .chain(allowed)
+        .collect()
 }
 
 /// Runs an order to its end. Dropped before, it kills the helper and its children.

@@ -26,7 +26,10 @@ mod tests {
         for (attempt, longest) in [(1, 500), (2, 1000), (5, 8000), (7, 20_000), (60, 20_000)] {
             let delay = delay(attempt, &mut rng);
             let longest = Duration::from_millis(longest);
-            assert!(delay <= longest && delay >= longest / 2, "{attempt}: {delay:?}");
+            assert!(
+                delay <= longest && delay >= longest / 2,
+                "{attempt}: {delay:?}"
+            );
         }
     }
 }

@@ -112,7 +112,9 @@ pub(crate) enum Report {
         resumed: bool,
     },
     /// The content in the cache is the server's.
-    Unchanged { list: Option<String> },
+    Unchanged {
+        list: Option<String>,
+    },
     /// There is a tree.
     Tree,
     Failed {

@@ -186,7 +186,10 @@ mod tests {
     #[test]
     fn checksums_have_a_type_or_a_length() {
         let parse = |text: &str| Checksum::parse(text).map(|checksum| format!("{checksum:?}"));
-        assert_eq!(parse(&format!("sha256:{SHA256}")), Ok(format!("sha256:{SHA256}")));
+        assert_eq!(
+            parse(&format!("sha256:{SHA256}")),
+            Ok(format!("sha256:{SHA256}"))
+        );
         assert_eq!(
             parse(&format!("SHA256:{}", SHA256.to_uppercase())),
             Ok(format!("sha256:{SHA256}"))

@@ -73,7 +73,10 @@ mod tests {
             session_token: None,
         };
         let url = object.url(Some(&credentials)).unwrap();
-        assert!(url.contains("X-Amz-Signature=") && url.contains("r1"), "{url}");
+        assert!(
+            url.contains("X-Amz-Signature=") && url.contains("r1"),
+            "{url}"
+        );
         assert!(!url.contains("hidden"));
         let version = Some("3".to_owned());
         let url = PublicObject { version, ..object }.url(None).unwrap();

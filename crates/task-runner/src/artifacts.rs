@@ -97,7 +97,8 @@ impl Fetch {
 
     fn read(&self, artifact: &Artifact) -> Result<(Wanted, Destination), StartFailure> {
         let source = Source::parse(&artifact.source, &artifact.options);
-        let source = source.map_err(|problem| failed(format!("artifact source {problem}"), false))?;
+        let source =
+            source.map_err(|problem| failed(format!("artifact source {problem}"), false))?;
         let form = match artifact.mode {
             ArtifactMode::Any => Form::Any,
             ArtifactMode::File => Form::File,
@@ -240,11 +241,15 @@ mod tests {
     #[test]
     fn references_are_replaced_everywhere() {
         let mut with = artifact("https://${h}/a", "${d}/x");
-        with.options.insert("checksum".to_owned(), "${c}".to_owned());
+        with.options
+            .insert("checksum".to_owned(), "${c}".to_owned());
         with.headers.insert("X-Token".to_owned(), "${t}".to_owned());
         let replaced = interpolate(&[with], |text| text.replace("${", "<").replace('}', ">"));
         let replaced = &replaced[0];
-        assert_eq!((replaced.source.as_str(), replaced.destination.as_str()), ("https://<h>/a", "<d>/x"));
+        assert_eq!(
+            (replaced.source.as_str(), replaced.destination.as_str()),
+            ("https://<h>/a", "<d>/x")
+        );
         assert_eq!(replaced.options["checksum"], "<c>");
         assert_eq!(replaced.headers["X-Token"], "<t>");
     }
@@ -263,9 +268,19 @@ mod tests {
             (of_node.as_str(), (&shared, "data")),
         ] {
             let (root, path) = fetch.place(destination).unwrap();
-            assert_eq!((&root, path.as_path()), (want.0, Path::new(want.1)), "{destination}");
+            assert_eq!(
+                (&root, path.as_path()),
+                (want.0, Path::new(want.1)),
+                "{destination}"
+            );
         }
-        assert!(fetch.place("../../x").unwrap_err().message.contains("../../x"));
+        assert!(
+            fetch
+                .place("../../x")
+                .unwrap_err()
+                .message
+                .contains("../../x")
+        );
     }
 
     #[test]

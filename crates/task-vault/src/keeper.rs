@@ -102,7 +102,12 @@ impl Keeper {
             doubts: Arc::clone(&doubts),
         };
         let running = tokio::spawn(run.run().in_current_span()).abort_handle();
-        Self { client, state, doubts, running }
+        Self {
+            client,
+            state,
+            doubts,
+            running,
+        }
     }
 
     /// The token and its changes.
@@ -184,7 +189,11 @@ impl Run {
                     state.problem = None;
                 });
             }
-            Err(LoginError { message, is_refused, asked }) => {
+            Err(LoginError {
+                message,
+                is_refused,
+                asked,
+            }) => {
                 warn!(error = message, "cannot log in to Vault");
                 self.life.login_failed(now, is_refused, asked, jitter);
                 self.state.send_if_modified(|state| {
@@ -198,14 +207,34 @@ impl Run {
     }
 
     async fn try_login(&self) -> Result<Auth, LoginError> {
-        let jwt = self.setup.identity.token().await.map_err(|error| match error {
-            IdentityError::Unavailable(message) => LoginError { message, is_refused: false, asked: None },
-            IdentityError::Refused(message) => LoginError { message, is_refused: true, asked: None },
-        })?;
-        let login = Login { path: self.setup.auth_path.clone(), role: self.setup.role.clone(), jwt };
+        let jwt = self
+            .setup
+            .identity
+            .token()
+            .await
+            .map_err(|error| match error {
+                IdentityError::Unavailable(message) => LoginError {
+                    message,
+                    is_refused: false,
+                    asked: None,
+                },
+                IdentityError::Refused(message) => LoginError {
+                    message,
+                    is_refused: true,
+                    asked: None,
+                },
+            })?;
+        let login = Login {
+            path: self.setup.auth_path.clone(),
+            role: self.setup.role.clone(),
+            jwt,
+        };
         let result = self.setup.client.log_in(&login).await;
         result.map_err(|failure| LoginError {
-            message: format!("the login at auth/{} failed: {failure}", login.path.trim_matches('/')),
+            message: format!(
+                "the login at auth/{} failed: {failure}",
+                login.path.trim_matches('/')
+            ),
             is_refused: !failure.is_transient(),
             asked: failure.retry_after(),
         })

@@ -60,8 +60,15 @@ impl Life {
 
     /// A life with a token from an earlier run of the agent: its renewal is due, which tells its age.
     pub fn with_token(may_expire: bool) -> Self {
-        let phase = if may_expire { Phase::Rest } else { Phase::RenewAt(Duration::ZERO) };
-        Self { phase, ..Self::new(may_expire) }
+        let phase = if may_expire {
+            Phase::Rest
+        } else {
+            Phase::RenewAt(Duration::ZERO)
+        };
+        Self {
+            phase,
+            ..Self::new(may_expire)
+        }
     }
 
     pub fn action(&self, now: Duration) -> Action {
@@ -98,9 +105,19 @@ impl Life {
     }
 
     /// A login failed; `is_refused`: for a reason that does not pass by itself. It is retried.
-    pub fn login_failed(&mut self, now: Duration, is_refused: bool, asked: Option<Duration>, jitter: f64) {
+    pub fn login_failed(
+        &mut self,
+        now: Duration,
+        is_refused: bool,
+        asked: Option<Duration>,
+        jitter: f64,
+    ) {
         self.failures = self.failures.saturating_add(1);
-        let longest = if is_refused { LONGEST_REFUSAL_DELAY } else { LONGEST_DELAY };
+        let longest = if is_refused {
+            LONGEST_REFUSAL_DELAY
+        } else {
+            LONGEST_DELAY
+        };
         let delay = backoff::delay(self.failures, longest, asked, jitter);
         self.phase = Phase::LogInAt(now + delay);
     }
@@ -141,7 +158,11 @@ mod tests {
     }
 
     fn auth(lease_duration: u64) -> Auth {
-        Auth { lease_duration, renewable: true, ..Auth::default() }
+        Auth {
+            lease_duration,
+            renewable: true,
+            ..Auth::default()
+        }
     }
 
     fn alive() -> Life {
@@ -176,7 +197,9 @@ mod tests {
         while life.action(now) == Action::Renew {
             life.renewal_failed(now, &down, 0.0);
             tries += 1;
-            let Action::Wait(Some(next)) = life.action(now) else { panic!("it gives up") };
+            let Action::Wait(Some(next)) = life.action(now) else {
+                panic!("it gives up")
+            };
             assert!(next - now <= s(30));
             now = next;
         }
@@ -200,7 +223,9 @@ mod tests {
         let mut now = s(0);
         for _ in 0..12 {
             life.login_failed(now, true, None, 0.0);
-            let Action::Wait(Some(next)) = life.action(now) else { panic!("it gives up") };
+            let Action::Wait(Some(next)) = life.action(now) else {
+                panic!("it gives up")
+            };
             assert!(next - now <= s(300));
             now = next;
         }

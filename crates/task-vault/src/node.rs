@@ -58,7 +58,11 @@ impl Node {
         identity: Arc<dyn Identity>,
         known: Option<Token>,
     ) -> Setup {
-        let role = if role.is_empty() { self.default_role.as_str() } else { role };
+        let role = if role.is_empty() {
+            self.default_role.as_str()
+        } else {
+            role
+        };
         Setup {
             client: self.client.in_namespace(namespace),
             auth_path: self.auth_path.clone(),

@@ -69,14 +69,19 @@ impl Secrets {
     async fn look_up(self, lookup: Lookup) -> Result<Fetched, FetchError> {
         let state = self.token.borrow().clone();
         let Some(token) = state.token else {
-            let reason = state.problem.unwrap_or_else(|| "the login is under way".to_owned());
-            return Err(FetchError::new(format!("the task has no token of Vault: {reason}")));
+            let reason = state
+                .problem
+                .unwrap_or_else(|| "the login is under way".to_owned());
+            return Err(FetchError::new(format!(
+                "the task has no token of Vault: {reason}"
+            )));
         };
         let result = match &lookup {
             Lookup::Secret { path } => self.read(&lookup, path, &token, state.generation).await,
             Lookup::Secrets { path } => self.list(path, &token).await,
             Lookup::SecretWrite { path, values } => {
-                self.write(&lookup, (path, values), &token, state.generation).await
+                self.write(&lookup, (path, values), &token, state.generation)
+                    .await
             }
             _ => {
                 let problem = format!("this node has no {}", lookup.system());
@@ -87,7 +92,10 @@ impl Secrets {
             if matches!(failure, Failure::Forbidden { .. }) {
                 self.doubts.notify_one();
             }
-            FetchError { message: failure.to_string(), retry_after: failure.retry_after() }
+            FetchError {
+                message: failure.to_string(),
+                retry_after: failure.retry_after(),
+            }
         })
     }
 
@@ -101,7 +109,8 @@ impl Secrets {
         if let Some(fetched) = self.renew(lookup, token, generation).await? {
             return Ok(fetched);
         }
-        let (path, version) = kv::split_version(path).map_err(|problem| Failure::Request { problem })?;
+        let (path, version) =
+            kv::split_version(path).map_err(|problem| Failure::Request { problem })?;
         let path = self.api_path(path, Use::Read, token).await?.0;
         let secret = self.client.read(&path, version, token).await?;
         if secret.is_deleted_version() {
@@ -118,7 +127,10 @@ impl Secrets {
             Err(Failure::Absent) => Vec::new(),
             Err(failure) => return Err(failure),
         };
-        Ok(Fetched { answer: Some(Answer::Names(names)), again: Some(self.poll_interval) })
+        Ok(Fetched {
+            answer: Some(Answer::Names(names)),
+            again: Some(self.poll_interval),
+        })
     }
 
     async fn write(
@@ -133,7 +145,11 @@ impl Secrets {
         }
         let (path, is_kv2) = self.api_path(path, Use::Read, token).await?;
         let data = json!(values.0);
-        let data = if is_kv2 { json!({ "data": data }) } else { data };
+        let data = if is_kv2 {
+            json!({ "data": data })
+        } else {
+            data
+        };
         let secret = self.client.write(&path, &data, token).await?;
         Ok(self.fetched(lookup, secret, Origin::Write, generation))
     }
@@ -157,7 +173,10 @@ impl Secrets {
                     return Ok(None);
                 }
                 self.known().leases.insert(lookup.clone(), lease);
-                Ok(Some(Fetched { answer: None, again: Some(length / 2) }))
+                Ok(Some(Fetched {
+                    answer: None,
+                    again: Some(length / 2),
+                }))
             }
             Err(failure) if failure.is_transient() => {
                 self.known().leases.insert(lookup.clone(), lease);
@@ -200,7 +219,10 @@ impl Secrets {
             renewable: secret.renewable,
             data: secret.data,
         };
-        Fetched { answer: Some(Answer::Secret(answer)), again }
+        Fetched {
+            answer: Some(Answer::Secret(answer)),
+            again,
+        }
     }
 
     /// The path of the API, and whether KV version 2 is mounted there. A token that may not see the mount may
@@ -220,7 +242,9 @@ impl Secrets {
             Some(mount) => mount,
             None => match self.client.mount(path, token).await {
                 Ok(mount) => {
-                    self.known().mounts.insert(mount.path.clone(), mount.clone());
+                    self.known()
+                        .mounts
+                        .insert(mount.path.clone(), mount.clone());
                     mount
                 }
                 Err(failure) if failure.is_transient() => return Err(failure),

@@ -93,7 +93,12 @@ impl Board {
     pub fn take_due(&mut self, now: Duration, room: usize) -> Vec<Lookup> {
         let due = |entry: &Entry| matches!(entry.phase, Phase::Due(at) if at <= now);
         let mut taken = Vec::new();
-        for (lookup, entry) in self.entries.iter_mut().filter(|(_, entry)| due(entry)).take(room) {
+        for (lookup, entry) in self
+            .entries
+            .iter_mut()
+            .filter(|(_, entry)| due(entry))
+            .take(room)
+        {
             entry.phase = Phase::Fetching { again: false };
             taken.push(lookup.clone());
         }
@@ -124,7 +129,9 @@ impl Board {
                 }
                 // Answers of one moment spread out over a tenth of their interval.
                 let interval = |again: Duration| again.mul_f64(1.0 - 0.1 * jitter.clamp(0.0, 1.0));
-                fetched.again.map(|again| interval(again).max(SHORTEST_INTERVAL))
+                fetched
+                    .again
+                    .map(|again| interval(again).max(SHORTEST_INTERVAL))
             }
             Err(error) => {
                 effect.problem = entry.problem.as_ref() != Some(&error.message);
@@ -171,7 +178,9 @@ impl Board {
 /// of it off.
 fn delay(failures: u32, asked: Option<Duration>, jitter: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    let full = SHORTEST_INTERVAL.saturating_mul(1 << doublings).min(LONGEST_DELAY);
+    let full = SHORTEST_INTERVAL
+        .saturating_mul(1 << doublings)
+        .min(LONGEST_DELAY);
     let delay = full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
     delay.max(asked.unwrap_or_default().min(LONGEST_DELAY))
 }
@@ -181,12 +190,19 @@ mod tests {
     use super::*;
 
     fn lookup(name: &str) -> Lookup {
-        Lookup::Secret { path: name.to_owned() }
+        Lookup::Secret {
+            path: name.to_owned(),
+        }
     }
 
     fn board(names: &[&str]) -> Board {
         let mut board = Board::default();
-        board.want(Duration::ZERO, &names.iter().map(|name| lookup(name)).collect()).unwrap();
+        board
+            .want(
+                Duration::ZERO,
+                &names.iter().map(|name| lookup(name)).collect(),
+            )
+            .unwrap();
         board
     }
 
@@ -195,16 +211,28 @@ mod tests {
     }
 
     fn names(text: &str, again: Option<Duration>) -> Result<Fetched, FetchError> {
-        Ok(Fetched { answer: Some(Answer::Names(vec![text.to_owned()])), again })
+        Ok(Fetched {
+            answer: Some(Answer::Names(vec![text.to_owned()])),
+            again,
+        })
     }
 
     fn failed(message: &str) -> Result<Fetched, FetchError> {
         Err(FetchError::new(message))
     }
 
-    const DATA: Effect = Effect { data: true, problem: false };
-    const PROBLEM: Effect = Effect { data: false, problem: true };
-    const NOTHING: Effect = Effect { data: false, problem: false };
+    const DATA: Effect = Effect {
+        data: true,
+        problem: false,
+    };
+    const PROBLEM: Effect = Effect {
+        data: false,
+        problem: true,
+    };
+    const NOTHING: Effect = Effect {
+        data: false,
+        problem: false,
+    };
 
     #[test]
     fn an_answer_counts_as_a_change_if_it_differs() {
@@ -212,13 +240,26 @@ mod tests {
         let a = lookup("a");
         assert_eq!(board.take_due(s(0), 9), [a.clone()]);
         assert_eq!(board.take_due(s(0), 9), [], "it is being fetched");
-        assert_eq!(board.answered(s(1), &a, names("1", Some(s(100))), 0.0), DATA);
+        assert_eq!(
+            board.answered(s(1), &a, names("1", Some(s(100))), 0.0),
+            DATA
+        );
         assert_eq!(board.next_deadline(), Some(s(101)));
         assert_eq!(board.take_due(s(101), 9), [a.clone()]);
-        assert_eq!(board.answered(s(101), &a, names("1", Some(s(100))), 1.0), NOTHING);
-        assert_eq!(board.next_deadline(), Some(s(191)), "the jitter makes it sooner");
+        assert_eq!(
+            board.answered(s(101), &a, names("1", Some(s(100))), 1.0),
+            NOTHING
+        );
+        assert_eq!(
+            board.next_deadline(),
+            Some(s(191)),
+            "the jitter makes it sooner"
+        );
         board.take_due(s(191), 9);
-        let unchanged = Ok(Fetched { answer: None, again: Some(s(0)) });
+        let unchanged = Ok(Fetched {
+            answer: None,
+            again: Some(s(0)),
+        });
         assert_eq!(board.answered(s(191), &a, unchanged, 0.0), NOTHING);
         assert_eq!(board.next_deadline(), Some(s(192)), "never at once");
         board.take_due(s(192), 9);
@@ -247,9 +288,15 @@ mod tests {
         board.take_due(now, 9);
         assert_eq!(board.answered(now, &a, failed("down"), 0.0), NOTHING);
         board.take_due(now + s(60), 9);
-        assert_eq!(board.answered(now + s(60), &a, failed("sealed"), 0.0), PROBLEM);
+        assert_eq!(
+            board.answered(now + s(60), &a, failed("sealed"), 0.0),
+            PROBLEM
+        );
         board.take_due(now + s(120), 9);
-        assert_eq!(board.answered(now + s(120), &a, names("1", None), 0.0), PROBLEM);
+        assert_eq!(
+            board.answered(now + s(120), &a, names("1", None), 0.0),
+            PROBLEM
+        );
         assert!(board.problems().is_empty());
     }
 
@@ -271,12 +318,27 @@ mod tests {
     fn look_ups_that_no_template_wants_are_dropped() {
         let mut board = board(&["a", "b"]);
         board.take_due(s(0), 9);
-        board.want(s(1), &BTreeSet::from([lookup("b"), lookup("c")])).unwrap();
-        assert_eq!(board.answered(s(1), &lookup("a"), names("1", None), 0.0), NOTHING);
-        assert_eq!(board.answered(s(1), &lookup("b"), names("1", None), 0.0), DATA);
+        board
+            .want(s(1), &BTreeSet::from([lookup("b"), lookup("c")]))
+            .unwrap();
+        assert_eq!(
+            board.answered(s(1), &lookup("a"), names("1", None), 0.0),
+            NOTHING
+        );
+        assert_eq!(
+            board.answered(s(1), &lookup("b"), names("1", None), 0.0),
+            DATA
+        );
         assert_eq!(board.take_due(s(1), 9), [lookup("c")]);
-        let many = (0..=LOOKUPS_MAX).map(|number| lookup(&number.to_string())).collect();
-        assert!(board.want(s(1), &many).unwrap_err().contains("at most 1000"));
+        let many = (0..=LOOKUPS_MAX)
+            .map(|number| lookup(&number.to_string()))
+            .collect();
+        assert!(
+            board
+                .want(s(1), &many)
+                .unwrap_err()
+                .contains("at most 1000")
+        );
     }
 
     #[test]
@@ -289,6 +351,10 @@ mod tests {
         board.refresh(s(5));
         assert_eq!(board.take_due(s(5), 9), [a]);
         board.answered(s(6), &b, names("1", None), 0.0);
-        assert_eq!(board.take_due(s(6), 9), [b], "the answer came by the old way");
+        assert_eq!(
+            board.take_due(s(6), 9),
+            [b],
+            "the answer came by the old way"
+        );
     }
 }

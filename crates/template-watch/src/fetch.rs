@@ -32,6 +32,9 @@ pub struct FetchError {
 
 impl FetchError {
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry_after: None }
+        Self {
+            message: message.into(),
+            retry_after: None,
+        }
     }
 }

@@ -14,7 +14,11 @@ pub struct Settle {
 impl Settle {
     /// Renders `min` after the last change, and at most `max` after the first.
     pub fn new(min: Duration, max: Duration) -> Self {
-        Self { min, max: max.max(min), changes: None }
+        Self {
+            min,
+            max: max.max(min),
+            changes: None,
+        }
     }
 
     pub fn changed(&mut self, now: Duration) {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use template::source::{Answer, Source};
 use template::Lookup;
+use template::source::{Answer, Source};
 
 /// Answers from memory; it remembers the look-ups that it was asked for.
 #[derive(Debug, Default)]
@@ -16,7 +16,10 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(answers: Arc<BTreeMap<Lookup, Answer>>) -> Self {
-        Self { answers, asked: RefCell::default() }
+        Self {
+            answers,
+            asked: RefCell::default(),
+        }
     }
 
     /// The look-ups so far, missing ones included.

@@ -70,7 +70,10 @@ impl Watch {
             seen: watch::Sender::new(Seen::default()),
         });
         let running = run(Arc::clone(&shared), fetch, rng).in_current_span();
-        Self { shared, running: tokio::spawn(running).abort_handle() }
+        Self {
+            shared,
+            running: tokio::spawn(running).abort_handle(),
+        }
     }
 
     /// Keeps exactly these look-ups, which a rendering has asked for.
@@ -127,7 +130,8 @@ async fn run(shared: Arc<Shared>, fetch: Arc<dyn Fetch>, mut rng: StdRng) {
         for lookup in due {
             let answer = timeout(FETCH_LIMIT, fetch.fetch(lookup.clone()));
             fetching.push(Box::pin(async move {
-                let late = || FetchError::new(format!("no answer within {} s", FETCH_LIMIT.as_secs()));
+                let late =
+                    || FetchError::new(format!("no answer within {} s", FETCH_LIMIT.as_secs()));
                 (lookup, answer.await.unwrap_or_else(|_| Err(late())))
             }));
         }
@@ -202,7 +206,9 @@ mod tests {
     }
 
     fn secret(path: &str) -> Lookup {
-        Lookup::Secret { path: path.to_owned() }
+        Lookup::Secret {
+            path: path.to_owned(),
+        }
     }
 
     fn watch() -> (Arc<Counter>, Watch) {
@@ -237,7 +243,11 @@ mod tests {
         assert_eq!(answer(&watch), number(3));
         drop(watch);
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(counter.fetches.load(Ordering::SeqCst), 3, "the loop ends with the handle");
+        assert_eq!(
+            counter.fetches.load(Ordering::SeqCst),
+            3,
+            "the loop ends with the handle"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -248,7 +258,13 @@ mod tests {
         seen.changed().await.unwrap();
         counter.is_down.store(true, Ordering::SeqCst);
         seen.changed().await.unwrap();
-        assert_eq!(*seen.borrow(), Seen { data: 1, problems: 1 });
+        assert_eq!(
+            *seen.borrow(),
+            Seen {
+                data: 1,
+                problems: 1
+            }
+        );
         assert_eq!(answer(&watch), number(1));
         assert_eq!(watch.problems()[&secret("a")], "down");
         counter.is_down.store(false, Ordering::SeqCst);

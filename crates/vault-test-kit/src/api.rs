@@ -42,7 +42,11 @@ pub(crate) struct Answer {
 }
 
 fn reply(status: u16, body: Value) -> Answer {
-    Answer { status, body, retry_after: None }
+    Answer {
+        status,
+        body,
+        retry_after: None,
+    }
 }
 
 fn refuse(status: u16, error: &str) -> Answer {
@@ -68,7 +72,10 @@ pub(crate) fn faulty(fault: Fault, call: &Call) -> Answer {
         Fault::Denied => refuse(403, "permission denied"),
         Fault::Slow(_) => reply(200, json!({})),
         Fault::Html => reply(200, json!("<html>hello</html>")),
-        Fault::Quoting => refuse(500, &format!("cannot serve {} with {}", call.token, call.body)),
+        Fault::Quoting => refuse(
+            500,
+            &format!("cannot serve {} with {}", call.token, call.body),
+        ),
     }
 }
 
@@ -130,12 +137,18 @@ fn log_in(state: &mut State, body: &Value) -> Answer {
         _ => Vec::new(),
     };
     let is_bound = role.audiences.is_empty()
-        || role.audiences.iter().any(|audience| given.contains(&audience.as_str()));
+        || role
+            .audiences
+            .iter()
+            .any(|audience| given.contains(&audience.as_str()));
     if !is_bound {
         return refuse(400, "error validating token: invalid audience (aud) claim");
     }
     let auth = state.log_in(role);
-    reply(200, json!({ "request_id": "r", "lease_id": "", "data": null, "auth": auth }))
+    reply(
+        200,
+        json!({ "request_id": "r", "lease_id": "", "data": null, "auth": auth }),
+    )
 }
 
 fn claims(jwt: &str) -> Option<Value> {
@@ -149,7 +162,10 @@ fn mount(path: &str) -> Answer {
     let (name, options) = match path.split('/').next().unwrap_or_default() {
         "secret" => ("secret/", json!({ "version": "2" })),
         "kv" => ("kv/", json!({ "version": "1" })),
-        name @ ("database" | "pki") => (if name == "pki" { "pki/" } else { "database/" }, Value::Null),
+        name @ ("database" | "pki") => (
+            if name == "pki" { "pki/" } else { "database/" },
+            Value::Null,
+        ),
         _ => {
             let error = "preflight capability check returned 403, please ensure client's policies grant \
                          access to path";
@@ -170,7 +186,10 @@ fn renew_lease(state: &mut State, body: &Value) -> Answer {
     }
     lease.ends = Instant::now() + lease.length;
     let seconds = seconds(lease.length);
-    reply(200, json!({ "lease_id": id, "renewable": true, "lease_duration": seconds }))
+    reply(
+        200,
+        json!({ "lease_id": id, "renewable": true, "lease_duration": seconds }),
+    )
 }
 
 fn seconds(length: Duration) -> u64 {
@@ -185,11 +204,15 @@ fn secrets(state: &mut State, call: &Call, is_write: bool) -> Answer {
         };
         let id = state.lease(path, &call.token, length, renewable);
         let number = state.next();
-        let data = json!({ "username": format!("u{number}"), "password": format!("p{number}-PLANTED") });
-        return reply(200, json!({
-            "request_id": "r", "lease_id": id, "renewable": renewable,
-            "lease_duration": seconds(length), "data": data,
-        }));
+        let data =
+            json!({ "username": format!("u{number}"), "password": format!("p{number}-PLANTED") });
+        return reply(
+            200,
+            json!({
+                "request_id": "r", "lease_id": id, "renewable": renewable,
+                "lease_duration": seconds(length), "data": data,
+            }),
+        );
     }
     if path.strip_prefix("pki/issue/").is_some() && is_write {
         let name = call.body["common_name"].as_str().unwrap_or_default();
@@ -202,7 +225,10 @@ fn secrets(state: &mut State, call: &Call, is_write: bool) -> Answer {
             "private_key": "KEY-PLANTED", "private_key_type": "rsa", "serial_number": number.to_string(),
             "expiration": 4_000_000_000_u64,
         });
-        return reply(200, json!({ "request_id": "r", "lease_id": "", "data": data }));
+        return reply(
+            200,
+            json!({ "request_id": "r", "lease_id": "", "data": data }),
+        );
     }
     match path.split_once('/') {
         Some(("kv", _)) if is_write => {
@@ -211,11 +237,14 @@ fn secrets(state: &mut State, call: &Call, is_write: bool) -> Answer {
         }
         Some(("kv", _)) if call.query == "list=true" => list(state, path),
         Some(("kv", _)) => match state.secrets.get(path).and_then(|versions| versions.last()) {
-            Some(Some(data)) => reply(200, json!({
-                "request_id": "r", "lease_id": "", "renewable": false,
-                // The default of KV version 1: a month, without a lease.
-                "lease_duration": 2_764_800, "data": data,
-            })),
+            Some(Some(data)) => reply(
+                200,
+                json!({
+                    "request_id": "r", "lease_id": "", "renewable": false,
+                    // The default of KV version 1: a month, without a lease.
+                    "lease_duration": 2_764_800, "data": data,
+                }),
+            ),
             _ => absent(),
         },
         Some(("secret", rest)) => kv2(state, rest, call, is_write),
@@ -224,7 +253,10 @@ fn secrets(state: &mut State, call: &Call, is_write: bool) -> Answer {
 }
 
 fn kv2(state: &mut State, rest: &str, call: &Call, is_write: bool) -> Answer {
-    if let Some(rest) = rest.strip_prefix("metadata/").or((rest == "metadata").then_some("")) {
+    if let Some(rest) = rest
+        .strip_prefix("metadata/")
+        .or((rest == "metadata").then_some(""))
+    {
         return list(state, format!("secret/{rest}").trim_end_matches('/'));
     }
     let Some(rest) = rest.strip_prefix("data/") else {
@@ -233,24 +265,39 @@ fn kv2(state: &mut State, rest: &str, call: &Call, is_write: bool) -> Answer {
     let path = format!("secret/{rest}");
     if is_write {
         state.put(&path, call.body["data"].clone());
-        return reply(200, json!({ "data": { "version": state.secrets[&path].len() } }));
+        return reply(
+            200,
+            json!({ "data": { "version": state.secrets[&path].len() } }),
+        );
     }
     let Some(versions) = state.secrets.get(&path) else {
         return absent();
     };
-    let asked = call.query.strip_prefix("version=").and_then(|text| text.parse().ok());
+    let asked = call
+        .query
+        .strip_prefix("version=")
+        .and_then(|text| text.parse().ok());
     let version = asked.unwrap_or(versions.len());
     let metadata = |deleted: &str| {
         json!({ "version": version, "created_time": "2026-01-01T00:00:00Z", "deletion_time": deleted,
                 "destroyed": false, "custom_metadata": null })
     };
-    match version.checked_sub(1).and_then(|position| versions.get(position)) {
+    match version
+        .checked_sub(1)
+        .and_then(|position| versions.get(position))
+    {
         None => absent(),
-        Some(None) => reply(404, json!({ "data": { "data": null, "metadata": metadata("2026-01-02T00:00:00Z") } })),
-        Some(Some(data)) => reply(200, json!({
-            "request_id": "r", "lease_id": "", "lease_duration": 0, "renewable": false,
-            "data": { "data": data, "metadata": metadata("") },
-        })),
+        Some(None) => reply(
+            404,
+            json!({ "data": { "data": null, "metadata": metadata("2026-01-02T00:00:00Z") } }),
+        ),
+        Some(Some(data)) => reply(
+            200,
+            json!({
+                "request_id": "r", "lease_id": "", "lease_duration": 0, "renewable": false,
+                "data": { "data": data, "metadata": metadata("") },
+            }),
+        ),
     }
 }
 

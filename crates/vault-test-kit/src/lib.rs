@@ -72,8 +72,12 @@ impl Vault {
     /// # Panics
     /// The port is taken.
     pub async fn serve(&mut self) {
-        let listener = TcpListener::bind(self.address).await.expect("the port is free");
-        self.address = listener.local_addr().expect("a bound socket has an address");
+        let listener = TcpListener::bind(self.address)
+            .await
+            .expect("the port is free");
+        self.address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
         let state = Arc::clone(&self.state);
         let router = Router::new().fallback(move |request| answer(Arc::clone(&state), request));
         self.server = Some(tokio::spawn(async move {
@@ -123,7 +127,9 @@ impl Vault {
 
     /// The lease of the credentials at `database/creds/<role>`, and whether it can be renewed.
     pub fn put_credentials(&self, role: &str, lease: Duration, renewable: bool) {
-        self.state().credentials.insert(role.to_owned(), (lease, renewable));
+        self.state()
+            .credentials
+            .insert(role.to_owned(), (lease, renewable));
     }
 
     /// Ends all tokens, as an operator's revocation would.
@@ -149,7 +155,11 @@ impl Vault {
     /// The number of requests so far whose text contains `part`.
     pub fn count(&self, part: &str) -> usize {
         let state = self.state();
-        state.requests.iter().filter(|request| request.contains(part)).count()
+        state
+            .requests
+            .iter()
+            .filter(|request| request.contains(part))
+            .count()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -161,7 +171,10 @@ async fn answer(state: Arc<Mutex<State>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, REQUEST_MAX).await.unwrap_or_default();
     let header = |name: &str| {
-        let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let value = parts
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_owned()
     };
     let path = parts.uri.path().trim_start_matches("/v1/");

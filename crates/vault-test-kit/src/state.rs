@@ -116,7 +116,11 @@ impl State {
     pub(crate) fn delete(&mut self, path: &str) {
         if path.starts_with("kv/") {
             self.secrets.remove(path);
-        } else if let Some(newest) = self.secrets.get_mut(path).and_then(|versions| versions.last_mut()) {
+        } else if let Some(newest) = self
+            .secrets
+            .get_mut(path)
+            .and_then(|versions| versions.last_mut())
+        {
             *newest = None;
         }
     }
@@ -126,7 +130,14 @@ impl State {
         let now = Instant::now();
         let ends = (!role.ttl.is_zero()).then(|| now + role.ttl);
         let auth = auth(&token, &role, role.ttl);
-        self.tokens.insert(token, TokenRecord { role, created: now, ends });
+        self.tokens.insert(
+            token,
+            TokenRecord {
+                role,
+                created: now,
+                ends,
+            },
+        );
         auth
     }
 
@@ -175,7 +186,13 @@ impl State {
         self.leases.keys().cloned().collect()
     }
 
-    pub(crate) fn lease(&mut self, path: &str, token: &str, length: Duration, renewable: bool) -> String {
+    pub(crate) fn lease(
+        &mut self,
+        path: &str,
+        token: &str,
+        length: Duration,
+        renewable: bool,
+    ) -> String {
         let id = format!("{path}/{}", self.next());
         let lease = Lease {
             token: token.to_owned(),
@@ -189,9 +206,11 @@ impl State {
 
     fn expire(&mut self) {
         let now = Instant::now();
-        self.tokens.retain(|_, token| token.ends.is_none_or(|ends| ends > now));
+        self.tokens
+            .retain(|_, token| token.ends.is_none_or(|ends| ends > now));
         let tokens = &self.tokens;
-        self.leases.retain(|_, lease| lease.ends > now && tokens.contains_key(&lease.token));
+        self.leases
+            .retain(|_, lease| lease.ends > now && tokens.contains_key(&lease.token));
     }
 }
 

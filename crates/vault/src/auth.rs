@@ -58,7 +58,12 @@ mod tests {
         assert_eq!(auth.lifetime(), Some(Duration::from_secs(3600)));
         assert!(auth.renewable);
         assert!(!format!("{auth:?}").contains("hvs"));
-        for bad in ["", "{}", r#"{"auth":null}"#, r#"{"auth":{"client_token":""}}"#] {
+        for bad in [
+            "",
+            "{}",
+            r#"{"auth":null}"#,
+            r#"{"auth":{"client_token":""}}"#,
+        ] {
             assert!(read(bad.as_bytes()).is_err(), "{bad}");
         }
     }

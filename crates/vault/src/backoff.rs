@@ -25,7 +25,10 @@ mod tests {
         let seconds = |failures, jitter| delay(failures, longest, None, jitter).as_secs_f64();
         for (failures, want) in [(1, 1.0), (2, 2.0), (5, 16.0), (6, 30.0), (u32::MAX, 30.0)] {
             assert!((seconds(failures, 0.0) - want).abs() < 1e-9, "{failures}");
-            assert!((seconds(failures, 1.0) - want / 2.0).abs() < 1e-9, "{failures}");
+            assert!(
+                (seconds(failures, 1.0) - want / 2.0).abs() < 1e-9,
+                "{failures}"
+            );
         }
         let asked = |seconds| delay(1, longest, Some(Duration::from_secs(seconds)), 0.0);
         assert_eq!(asked(7), Duration::from_secs(7));

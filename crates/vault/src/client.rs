@@ -90,7 +90,9 @@ impl Client {
     /// # Errors
     /// The server does not answer, or is no Vault.
     pub async fn health(&self) -> Result<Health, Failure> {
-        let answer = self.send(Method::GET, ("sys/health", HEALTH), None, None, "").await?;
+        let answer = self
+            .send(Method::GET, ("sys/health", HEALTH), None, None, "")
+            .await?;
         let health: Health = parse(&answer)?;
         if health.version.is_empty() {
             let problem = "it has no version".to_owned();
@@ -110,7 +112,15 @@ impl Client {
             body["role"] = login.role.as_str().into();
         }
         let hidden = [login.jwt.expose()];
-        let sent = self.send(Method::POST, (&path, ""), None, Some(&body), &self.namespace).await;
+        let sent = self
+            .send(
+                Method::POST,
+                (&path, ""),
+                None,
+                Some(&body),
+                &self.namespace,
+            )
+            .await;
         let answer = sent.map_err(|failure| failure.without(&hidden))?;
         auth::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
     }
@@ -120,7 +130,9 @@ impl Client {
     /// # Errors
     /// Vault does not answer, or the token has ended or cannot be renewed.
     pub async fn renew_self(&self, token: &Token) -> Result<Auth, Failure> {
-        let answer = self.post("auth/token/renew-self", token, &json!({})).await?;
+        let answer = self
+            .post("auth/token/renew-self", token, &json!({}))
+            .await?;
         auth::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
     }
 
@@ -129,7 +141,9 @@ impl Client {
     /// # Errors
     /// Vault does not answer, or the token has ended.
     pub async fn revoke_self(&self, token: &Token) -> Result<(), Failure> {
-        self.post("auth/token/revoke-self", token, &json!({})).await.map(drop)
+        self.post("auth/token/revoke-self", token, &json!({}))
+            .await
+            .map(drop)
     }
 
     /// Reads `path` of the API, in the given version of the secret if there is one.
@@ -143,7 +157,8 @@ impl Client {
         token: &Token,
     ) -> Result<Secret, Failure> {
         let query = version.map(|version| format!("version={version}"));
-        self.get(path, query.as_deref().unwrap_or_default(), token).await
+        self.get(path, query.as_deref().unwrap_or_default(), token)
+            .await
     }
 
     /// Lists the names below `path`.
@@ -186,14 +201,29 @@ impl Client {
     }
 
     async fn get(&self, path: &str, query: &str, token: &Token) -> Result<Secret, Failure> {
-        let sent = self.send(Method::GET, (path, query), Some(token), None, &self.namespace).await;
+        let sent = self
+            .send(
+                Method::GET,
+                (path, query),
+                Some(token),
+                None,
+                &self.namespace,
+            )
+            .await;
         let answer = sent.map_err(|failure| failure.without(&[token.expose()]))?;
         Secret::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
     }
 
     async fn post(&self, path: &str, token: &Token, body: &Value) -> Result<Answer, Failure> {
-        let sent =
-            self.send(Method::POST, (path, ""), Some(token), Some(body), &self.namespace).await;
+        let sent = self
+            .send(
+                Method::POST,
+                (path, ""),
+                Some(token),
+                Some(body),
+                &self.namespace,
+            )
+            .await;
         sent.map_err(|failure| {
             let mut hidden = vec![token.expose()];
             texts(body, &mut hidden);
@@ -212,7 +242,13 @@ impl Client {
         let target = url::target(&self.transport.server.prefix, path, query)
             .map_err(|problem| Failure::Request { problem })?;
         let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
-        let call = Call { method, target, token, namespace, body };
+        let call = Call {
+            method,
+            target,
+            token,
+            namespace,
+            body,
+        };
         self.transport.send(call).await
     }
 }
@@ -237,15 +273,28 @@ fn connector(config: &VaultConfig) -> Result<Connector, (&'static str, String)> 
     let expect = match config.tls_server_name.as_str() {
         "" => Expect::Host,
         name => Expect::Name(ServerName::try_from(name.to_owned()).map_err(|error| {
-            ("tls_server_name", format!("{name:?}: {error}; want a DNS name"))
+            (
+                "tls_server_name",
+                format!("{name:?}: {error}; want a DNS name"),
+            )
         })?),
     };
-    let verify = if config.tls_skip_verify { Verify::Nothing } else { Verify::Servers };
+    let verify = if config.tls_skip_verify {
+        Verify::Nothing
+    } else {
+        Verify::Servers
+    };
     let credentials =
-        Credentials::load_with("vault", config.files(), verify, Clients::Certified, |_| Ok(()))
-            .map_err(|error| {
-                let field = if config.ca_file.is_some() { "ca_file" } else { "cert_file" };
-                (field, service_kit::run::chain(&error))
-            })?;
+        Credentials::load_with("vault", config.files(), verify, Clients::Certified, |_| {
+            Ok(())
+        })
+        .map_err(|error| {
+            let field = if config.ca_file.is_some() {
+                "ca_file"
+            } else {
+                "cert_file"
+            };
+            (field, service_kit::run::chain(&error))
+        })?;
     Ok(Connector::new(credentials, expect).for_http1())
 }

@@ -93,7 +93,10 @@ impl VaultConfig {
         if self.max_requests == 0 {
             return Err(("max_requests", "is 0: want 1 or more".to_owned()));
         }
-        for (field, duration) in [("timeout", self.timeout), ("poll_interval", self.poll_interval)] {
+        for (field, duration) in [
+            ("timeout", self.timeout),
+            ("poll_interval", self.poll_interval),
+        ] {
             if duration < Duration::from_secs(1) {
                 return Err((field, "is below 1s: want a duration, as in 10s".to_owned()));
             }
@@ -118,24 +121,42 @@ mod tests {
     #[test]
     fn a_wrong_setting_is_named_with_its_fix() {
         let of = |change: fn(&mut VaultConfig)| {
-            let mut config = VaultConfig { enabled: true, ..VaultConfig::default() };
+            let mut config = VaultConfig {
+                enabled: true,
+                ..VaultConfig::default()
+            };
             change(&mut config);
             config.check()
         };
         assert_eq!(of(|_| ()), Ok(()));
         for (change, field) in [
-            ((|config| config.address = "vault:8200".to_owned()) as fn(&mut VaultConfig), "address"),
+            (
+                (|config| config.address = "vault:8200".to_owned()) as fn(&mut VaultConfig),
+                "address",
+            ),
             (|config| config.cert_file = Some("c.pem".into()), "key_file"),
-            (|config| config.jwt_auth_path = "/".to_owned(), "jwt_auth_path"),
+            (
+                |config| config.jwt_auth_path = "/".to_owned(),
+                "jwt_auth_path",
+            ),
             (|config| config.max_requests = 0, "max_requests"),
             (|config| config.timeout = Duration::ZERO, "timeout"),
-            (|config| config.poll_interval = Duration::ZERO, "poll_interval"),
+            (
+                |config| config.poll_interval = Duration::ZERO,
+                "poll_interval",
+            ),
         ] {
             let (found, problem) = of(change).unwrap_err();
             assert_eq!(found, field);
-            assert!(problem.contains("want") || problem.contains("set both"), "{problem}");
+            assert!(
+                problem.contains("want") || problem.contains("set both"),
+                "{problem}"
+            );
         }
-        let off = VaultConfig { address: String::new(), ..VaultConfig::default() };
+        let off = VaultConfig {
+            address: String::new(),
+            ..VaultConfig::default()
+        };
         assert_eq!(off.check(), Ok(()));
     }
 }

@@ -66,10 +66,9 @@ impl Failure {
             | Self::Throttled { .. }
             | Self::Server { .. }
             | Self::NoVault { .. } => true,
-            Self::Forbidden { .. }
-            | Self::Absent
-            | Self::Refused { .. }
-            | Self::Request { .. } => false,
+            Self::Forbidden { .. } | Self::Absent | Self::Refused { .. } | Self::Request { .. } => {
+                false
+            }
         }
     }
 
@@ -151,17 +150,42 @@ mod tests {
     #[test]
     fn a_status_tells_a_passing_failure_from_a_lasting_one() {
         for (status, body, is_transient, text) in [
-            (403, r#"{"errors":["permission denied"]}"#, false, "denies the permission: permission denied"),
-            (403, r#"{"errors":["1 error occurred:\n\t* bad token\n\n"]}"#, false, "1 error occurred: * bad token"),
+            (
+                403,
+                r#"{"errors":["permission denied"]}"#,
+                false,
+                "denies the permission: permission denied",
+            ),
+            (
+                403,
+                r#"{"errors":["1 error occurred:\n\t* bad token\n\n"]}"#,
+                false,
+                "1 error occurred: * bad token",
+            ),
             (404, r#"{"errors":[]}"#, false, "nothing at this path"),
-            (404, r#"{"errors":["no handler for route"]}"#, false, "status 404: no handler for route"),
-            (400, r#"{"errors":["role \"x\" could not be found"]}"#, false, "status 400: role"),
+            (
+                404,
+                r#"{"errors":["no handler for route"]}"#,
+                false,
+                "status 404: no handler for route",
+            ),
+            (
+                400,
+                r#"{"errors":["role \"x\" could not be found"]}"#,
+                false,
+                "status 400: role",
+            ),
             (405, "", false, "status 405"),
             (429, "", true, "rate"),
             (473, "", true, "standby"),
             (307, "", true, "standby"),
             (503, r#"{"errors":["Vault is sealed"]}"#, true, "sealed"),
-            (500, r#"{"errors":["internal error"]}"#, true, "status 500: internal error"),
+            (
+                500,
+                r#"{"errors":["internal error"]}"#,
+                true,
+                "status 500: internal error",
+            ),
             (502, "<html>", true, "status 502"),
         ] {
             let failure = of(status, body);

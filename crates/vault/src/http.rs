@@ -32,7 +32,9 @@ pub(crate) struct Transport {
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Transport")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -75,12 +77,18 @@ impl Transport {
         };
         let answer = tokio::time::timeout(self.timeout, exchange).await;
         answer.unwrap_or_else(|_| {
-            Err(Failure::Timeout { address: self.server.authority(), limit: self.timeout })
+            Err(Failure::Timeout {
+                address: self.server.authority(),
+                limit: self.timeout,
+            })
         })
     }
 
     fn unreachable(&self, cause: &dyn fmt::Display) -> Failure {
-        Failure::Unreachable { address: self.server.authority(), cause: cause.to_string() }
+        Failure::Unreachable {
+            address: self.server.authority(),
+            cause: cause.to_string(),
+        }
     }
 
     async fn exchange<S>(&self, stream: S, call: Call<'_>) -> Result<Answer, Failure>
@@ -123,14 +131,19 @@ impl Transport {
             }
         }
         if (200..300).contains(&status) {
-            return Ok(Answer { status, body: content });
+            return Ok(Answer {
+                status,
+                body: content,
+            });
         }
         let retry_after = retry_after.as_ref().and_then(|value| value.to_str().ok());
         Err(failure::of_answer(status, &content, retry_after))
     }
 
     fn message(&self, call: Call<'_>) -> Result<Request<Full<Bytes>>, Failure> {
-        let invalid = |problem: &str| Failure::Request { problem: problem.to_owned() };
+        let invalid = |problem: &str| Failure::Request {
+            problem: problem.to_owned(),
+        };
         let mut request = Request::builder()
             .method(call.method)
             .uri(&call.target)

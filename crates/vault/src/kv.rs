@@ -24,7 +24,9 @@ impl Mount {
     /// Reads the data of the answer.
     pub(crate) fn read(data: &Value) -> Option<Self> {
         let path = data.get("path")?.as_str()?.to_owned();
-        let version = data.get("options").and_then(|options| options.get("version"));
+        let version = data
+            .get("options")
+            .and_then(|options| options.get("version"));
         Some(Self {
             path,
             is_kv2: version.and_then(Value::as_str) == Some("2"),
@@ -35,7 +37,9 @@ impl Mount {
     pub fn api_path(&self, path: &str, usage: Use) -> String {
         let path = path.trim_matches('/');
         let mount = self.path.trim_end_matches('/');
-        let rest = path.strip_prefix(mount).map(|rest| rest.trim_start_matches('/'));
+        let rest = path
+            .strip_prefix(mount)
+            .map(|rest| rest.trim_start_matches('/'));
         let (true, Some(rest)) = (self.is_kv2, rest) else {
             return path.to_owned();
         };
@@ -43,7 +47,10 @@ impl Mount {
             Use::Read => "data",
             Use::List => "metadata",
         };
-        let is_complete = rest == part || rest.strip_prefix(part).is_some_and(|rest| rest.starts_with('/'));
+        let is_complete = rest == part
+            || rest
+                .strip_prefix(part)
+                .is_some_and(|rest| rest.starts_with('/'));
         match rest {
             _ if is_complete => path.to_owned(),
             "" => format!("{mount}/{part}"),
@@ -60,7 +67,9 @@ pub fn split_version(path: &str) -> Result<(&str, Option<u64>), String> {
     let Some((path, query)) = path.split_once('?') else {
         return Ok((path, None));
     };
-    let number = query.strip_prefix("version=").and_then(|text| text.parse().ok());
+    let number = query
+        .strip_prefix("version=")
+        .and_then(|text| text.parse().ok());
     match number {
         Some(number) => Ok((path, Some(number))),
         None => Err(format!(
@@ -74,7 +83,10 @@ mod tests {
     use super::*;
 
     fn mount(path: &str, is_kv2: bool) -> Mount {
-        Mount { path: path.to_owned(), is_kv2 }
+        Mount {
+            path: path.to_owned(),
+            is_kv2,
+        }
     }
 
     #[test]
@@ -90,8 +102,14 @@ mod tests {
             assert_eq!(kv2.api_path(path, Use::Read), want, "{path}");
         }
         assert_eq!(kv2.api_path("secret/app", Use::List), "secret/metadata/app");
-        assert_eq!(kv2.api_path("secret/metadata/app", Use::List), "secret/metadata/app");
-        assert_eq!(mount("a/b/", true).api_path("a/b/c", Use::Read), "a/b/data/c");
+        assert_eq!(
+            kv2.api_path("secret/metadata/app", Use::List),
+            "secret/metadata/app"
+        );
+        assert_eq!(
+            mount("a/b/", true).api_path("a/b/c", Use::Read),
+            "a/b/data/c"
+        );
     }
 
     #[test]
@@ -118,6 +136,10 @@ mod tests {
     fn a_path_may_ask_for_a_version() {
         assert_eq!(split_version("kv/a"), Ok(("kv/a", None)));
         assert_eq!(split_version("kv/a?version=3"), Ok(("kv/a", Some(3))));
-        assert!(split_version("kv/a?list=true").unwrap_err().contains("version=NUMBER"));
+        assert!(
+            split_version("kv/a?list=true")
+                .unwrap_err()
+                .contains("version=NUMBER")
+        );
     }
 }

@@ -133,15 +133,28 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn auth(lease_duration: u64, renewable: bool) -> Auth {
-        Auth { lease_duration, renewable, ..Auth::default() }
+        Auth {
+            lease_duration,
+            renewable,
+            ..Auth::default()
+        }
     }
 
     #[test]
     fn a_token_is_renewed_at_half_of_its_life() {
         let minutes = |count: u64| Duration::from_secs(60 * count);
-        assert_eq!(token(&auth(3600, true), None, 0.0), TokenStep::Renew(minutes(30)));
-        assert_eq!(token(&auth(3600, true), None, 1.0), TokenStep::Renew(minutes(36)));
-        assert_eq!(token(&auth(3600, false), None, 0.0), TokenStep::LogIn(minutes(30)));
+        assert_eq!(
+            token(&auth(3600, true), None, 0.0),
+            TokenStep::Renew(minutes(30))
+        );
+        assert_eq!(
+            token(&auth(3600, true), None, 1.0),
+            TokenStep::Renew(minutes(36))
+        );
+        assert_eq!(
+            token(&auth(3600, false), None, 0.0),
+            TokenStep::LogIn(minutes(30))
+        );
         assert_eq!(token(&auth(0, true), None, 0.0), TokenStep::Keep);
         assert_eq!(token(&auth(1, true), None, 0.0), TokenStep::Renew(SHORTEST));
     }
@@ -162,14 +175,35 @@ mod tests {
     fn the_kind_of_a_secret_decides_its_next_step() {
         let seconds = Duration::from_secs_f64;
         for (of, want) in [
-            (json!({"lease_id": "l", "lease_duration": 100, "renewable": true}), SecretStep::Renew(seconds(50.0))),
-            (json!({"lease_id": "l", "lease_duration": 100}), SecretStep::Read(seconds(85.0))),
-            (json!({"lease_duration": 2_764_800}), SecretStep::Read(seconds(255.0))),
-            (json!({"lease_duration": 100}), SecretStep::Read(seconds(85.0))),
+            (
+                json!({"lease_id": "l", "lease_duration": 100, "renewable": true}),
+                SecretStep::Renew(seconds(50.0)),
+            ),
+            (
+                json!({"lease_id": "l", "lease_duration": 100}),
+                SecretStep::Read(seconds(85.0)),
+            ),
+            (
+                json!({"lease_duration": 2_764_800}),
+                SecretStep::Read(seconds(255.0)),
+            ),
+            (
+                json!({"lease_duration": 100}),
+                SecretStep::Read(seconds(85.0)),
+            ),
             (json!({"data": {"x": 1}}), SecretStep::Read(seconds(255.0))),
-            (json!({"data": {"ttl": 30, "rotation_period": 86_400}}), SecretStep::Read(seconds(31.0))),
-            (json!({"data": {"certificate": "c", "expiration": 1_100}}), SecretStep::Read(seconds(85.0))),
-            (json!({"data": {"certificate": "c", "expiration": 900}}), SecretStep::Read(SHORTEST)),
+            (
+                json!({"data": {"ttl": 30, "rotation_period": 86_400}}),
+                SecretStep::Read(seconds(31.0)),
+            ),
+            (
+                json!({"data": {"certificate": "c", "expiration": 1_100}}),
+                SecretStep::Read(seconds(85.0)),
+            ),
+            (
+                json!({"data": {"certificate": "c", "expiration": 900}}),
+                SecretStep::Read(SHORTEST),
+            ),
         ] {
             assert_eq!(step(of.clone(), Origin::Read), want, "{of}");
         }
@@ -180,9 +214,18 @@ mod tests {
         for (of, want) in [
             (json!({"data": {"ciphertext": "x"}}), SecretStep::Keep),
             (json!({"lease_duration": 100}), SecretStep::Keep),
-            (json!({"lease_id": "l", "lease_duration": 100}), SecretStep::Read(Duration::from_secs(85))),
-            (json!({"data": {"certificate": "c", "expiration": 1_100}}), SecretStep::Read(Duration::from_secs(85))),
-            (json!({"auth": {"client_token": "t", "lease_duration": 100}}), SecretStep::Read(Duration::from_secs(85))),
+            (
+                json!({"lease_id": "l", "lease_duration": 100}),
+                SecretStep::Read(Duration::from_secs(85)),
+            ),
+            (
+                json!({"data": {"certificate": "c", "expiration": 1_100}}),
+                SecretStep::Read(Duration::from_secs(85)),
+            ),
+            (
+                json!({"auth": {"client_token": "t", "lease_duration": 100}}),
+                SecretStep::Read(Duration::from_secs(85)),
+            ),
         ] {
             assert_eq!(step(of.clone(), Origin::Write), want, "{of}");
         }

@@ -106,7 +106,9 @@ mod tests {
     #[test]
     fn a_deleted_version_has_metadata_only() {
         let of = |body: &str| Secret::read(body.as_bytes()).unwrap().is_deleted_version();
-        assert!(of(r#"{"data":{"data":null,"metadata":{"deletion_time":"x"}}}"#));
+        assert!(of(
+            r#"{"data":{"data":null,"metadata":{"deletion_time":"x"}}}"#
+        ));
         assert!(!of(r#"{"data":{"data":{},"metadata":{}}}"#));
         assert!(!of(r#"{"data":{"data":null}}"#));
     }

@@ -69,7 +69,13 @@ impl Server {
             return Err(format!("{address:?} names no host: {WANT}"));
         }
         let port = match port {
-            None => if is_https { 443 } else { 80 },
+            None => {
+                if is_https {
+                    443
+                } else {
+                    80
+                }
+            }
             Some(text) => text
                 .parse()
                 .map_err(|_| format!("{address:?} has the port {text:?}: {WANT}"))?,
@@ -145,7 +151,10 @@ mod tests {
             "https://[::1",
         ] {
             let problem = Server::parse(bad).unwrap_err();
-            assert!(problem.contains(bad) && problem.contains("want https://"), "{problem}");
+            assert!(
+                problem.contains(bad) && problem.contains("want https://"),
+                "{problem}"
+            );
         }
     }
 
@@ -153,7 +162,10 @@ mod tests {
     fn paths_stay_below_the_api() {
         let of = |path, query| target("", path, query);
         assert_eq!(of("/kv/a b/", ""), Ok("/v1/kv/a%20b".to_owned()));
-        assert_eq!(of("kv/x?y", "list=true"), Ok("/v1/kv/x%3Fy?list=true".to_owned()));
+        assert_eq!(
+            of("kv/x?y", "list=true"),
+            Ok("/v1/kv/x%3Fy?list=true".to_owned())
+        );
         assert!(of("kv/../sys", "").unwrap_err().contains(".."));
         assert!(of("/", "").unwrap_err().contains("empty"));
     }

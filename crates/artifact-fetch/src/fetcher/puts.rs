@@ -77,11 +77,7 @@ impl Artifacts {
 }
 
 /// Copies a file that is no archive.
-async fn put_plain(
-    blob: &Blob,
-    wanted: &Wanted,
-    destination: &Destination,
-) -> Result<(), Failure> {
+async fn put_plain(blob: &Blob, wanted: &Wanted, destination: &Destination) -> Result<(), Failure> {
     let mut destination = destination.clone();
     match (destination.form, &wanted.source.name) {
         (Form::File, _) => {}
@@ -127,7 +123,12 @@ async fn install(
     put: impl FnOnce(&Target<'_>) -> std::io::Result<()> + Send + 'static,
 ) -> Result<(), Failure> {
     let done = blocking::spawn(move || {
-        let own = || (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        let own = || {
+            (
+                nix::unistd::geteuid().as_raw(),
+                nix::unistd::getegid().as_raw(),
+            )
+        };
         let target = Target {
             base: &destination.base,
             path: &destination.path,
@@ -135,6 +136,8 @@ async fn install(
         };
         put(&target)
     });
-    let done = done.await.map_err(|error| Failure::passing(error.to_string()))?;
+    let done = done
+        .await
+        .map_err(|error| Failure::passing(error.to_string()))?;
     done.map_err(|error| Failure::passing(format!("cannot put it to its destination: {error}")))
 }

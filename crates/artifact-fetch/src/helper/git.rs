@@ -53,7 +53,15 @@ fn try_clone(work: &Git) -> Result<(), Failed> {
         }
     }
     if Path::new(TREE).join(".gitmodules").exists() {
-        let mut args = vec!["-C", TREE, "submodule", "--quiet", "update", "--init", "--recursive"];
+        let mut args = vec![
+            "-C",
+            TREE,
+            "submodule",
+            "--quiet",
+            "update",
+            "--init",
+            "--recursive",
+        ];
         if let Some(depth) = &depth {
             args.extend(["--depth", depth]);
         }
@@ -189,7 +197,11 @@ fn size(folder: &Path) -> u64 {
 
 /// Returns the last lines of the program's errors, without the credentials of the URL.
 fn summary(errors: &str, url: &str) -> String {
-    let lines: Vec<&str> = errors.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+    let lines: Vec<&str> = errors
+        .lines()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     let text = match url::Url::parse(url) {
         Ok(parsed) => {

@@ -48,7 +48,9 @@ fn attempt(work: &Http) -> Result<Report, Refusal> {
         StatusCode::PARTIAL_CONTENT if part.bytes > 0 => {
             if range_start(&response) != Some(part.bytes) {
                 part.restart(Validators::default())?;
-                return Err(Refusal::passing("the server sent another range than the requested"));
+                return Err(Refusal::passing(
+                    "the server sent another range than the requested",
+                ));
             }
         }
         StatusCode::RANGE_NOT_SATISFIABLE if part.bytes > 0 => {

@@ -30,9 +30,18 @@ impl Room {
             return Ok(());
         };
         // Of one width on each platform but not of the same.
-        #[allow(clippy::useless_conversion, reason = "the types differ between platforms")]
-        let (free, blocks) = (u64::from(found.blocks_available()), u64::from(found.blocks()));
-        #[allow(clippy::useless_conversion, reason = "the type differs between platforms")]
+        #[allow(
+            clippy::useless_conversion,
+            reason = "the types differ between platforms"
+        )]
+        let (free, blocks) = (
+            u64::from(found.blocks_available()),
+            u64::from(found.blocks()),
+        );
+        #[allow(
+            clippy::useless_conversion,
+            reason = "the type differs between platforms"
+        )]
         let size = u64::from(found.fragment_size());
         let left = LEFT.min(blocks.saturating_mul(size) / 20);
         if free.saturating_mul(size) < left {

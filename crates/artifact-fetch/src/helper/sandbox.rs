@@ -18,7 +18,14 @@ use crate::wire::{Order, Work};
 
 /// Programs and libraries: what `git` and `ssh` start and load.
 const PROGRAMS: [&str; 8] = [
-    "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/opt", "/sbin", "/usr",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/opt",
+    "/sbin",
+    "/usr",
 ];
 /// Files of the system for names, certificates and the settings of `git` and `ssh`.
 const SYSTEM: [&str; 22] = [

@@ -11,11 +11,22 @@ use crate::place::{Place, message, wanted};
 fn git(folder: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .current_dir(folder)
-        .args(["-c", "user.name=t", "-c", "user.email=t@t.test", "-c", "init.defaultBranch=main"])
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t.test",
+            "-c",
+            "init.defaultBranch=main",
+        ])
         .args(args)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
@@ -51,12 +62,18 @@ async fn a_repository_is_cloned_at_its_reference() {
         ("commit", format!("?ref={commit}&depth=1"), "one"),
     ] {
         let source = wanted(&source(repository.path(), &rest));
-        artifacts.put(&source, &place.at(name, Form::Any)).await.unwrap();
+        artifacts
+            .put(&source, &place.at(name, Form::Any))
+            .await
+            .unwrap();
         assert_eq!(place.read(&format!("{name}/sub/file")), want, "{name}");
         assert!(place.task().join(name).join(".git").is_dir());
     }
     let part = wanted(&source(repository.path(), "//sub?ref=v1"));
-    artifacts.put(&part, &place.at("part", Form::Dir)).await.unwrap();
+    artifacts
+        .put(&part, &place.at("part", Form::Dir))
+        .await
+        .unwrap();
     assert_eq!(fs::read_dir(place.task().join("part")).unwrap().count(), 1);
     assert_eq!(artifacts.counts().downloads, 5);
 }
@@ -67,11 +84,17 @@ async fn failures_of_git_have_its_message_and_no_password() {
     let artifacts = place.open_with(|config| config.schemes.push("file".to_owned()));
     let missing = wanted(&source(repository.path(), "?ref=no-such"));
     let error = message(artifacts.put(&missing, &place.at("x", Form::Any)).await);
-    assert!(error.contains("git failed:") && error.contains("no-such"), "{error}");
+    assert!(
+        error.contains("git failed:") && error.contains("no-such"),
+        "{error}"
+    );
     let one = place.open_with(|config| config.attempts = 1);
     let private = wanted("git::http://user:hidden@127.0.0.1:9/r.git");
     let error = message(one.put(&private, &place.at("x", Form::Any)).await);
-    assert!(error.contains("git failed:") && !error.contains("hidden"), "{error}");
+    assert!(
+        error.contains("git failed:") && !error.contains("hidden"),
+        "{error}"
+    );
     let file = wanted(&source(repository.path(), ""));
     let error = message(artifacts.put(&file, &place.at("x", Form::File)).await);
     assert!(error.contains("is a directory"), "{error}");
@@ -88,7 +111,10 @@ async fn links_of_a_repository_that_leave_are_refused() {
     let artifacts = place.open_with(|config| config.schemes.push("file".to_owned()));
     let source = wanted(&source(repository.path(), ""));
     let error = message(artifacts.put(&source, &place.at("x", Form::Any)).await);
-    assert!(error.contains("sub/link") && error.contains("leads out"), "{error}");
+    assert!(
+        error.contains("sub/link") && error.contains("leads out"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

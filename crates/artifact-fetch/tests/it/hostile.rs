@@ -15,7 +15,11 @@ fn raw(kind: tar::EntryType, name: &str, link: &str) -> Vec<u8> {
     header.set_entry_type(kind);
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
     header.as_old_mut().linkname[..link.len()].copy_from_slice(link.as_bytes());
-    let content: &[u8] = if kind == tar::EntryType::Regular { b"evil" } else { b"" };
+    let content: &[u8] = if kind == tar::EntryType::Regular {
+        b"evil"
+    } else {
+        b""
+    };
     header.set_size(content.len() as u64);
     header.set_mode(0o644);
     header.set_cksum();
@@ -40,7 +44,11 @@ async fn refused(name: &str, archive: Vec<u8>) -> String {
         config.unpacked_bytes_max = 1 << 20;
     });
     let destination = place.at("local", Form::Any);
-    let error = message(artifacts.put(&wanted(&server.url(name)), &destination).await);
+    let error = message(
+        artifacts
+            .put(&wanted(&server.url(name)), &destination)
+            .await,
+    );
     assert!(place.listed().is_empty(), "{:?}", place.listed());
     drop(artifacts);
     // The removal runs on a thread.
@@ -74,7 +82,10 @@ async fn scenario_062_entries_that_leave_are_refused_by_name() {
     ] {
         let error = refused("x.tar", raw(kind, name, link)).await;
         let entry = format!("archive entry {name:?}: ");
-        assert!(error.contains(&entry) && error.contains(want), "{name} -> {link}: {error}");
+        assert!(
+            error.contains(&entry) && error.contains(want),
+            "{name} -> {link}: {error}"
+        );
     }
     assert!(!Path::new(outside).exists());
 }
@@ -85,11 +96,17 @@ async fn scenario_062_nothing_is_written_through_a_link_of_the_archive() {
     let link = raw(Kind::Symlink, "d", "elsewhere");
     let through = raw(Kind::Regular, "d/x", "");
     let error = refused("x.tar", joined(&[link, through])).await;
-    assert!(error.contains("\"d/x\": a link or a file is in the place"), "{error}");
+    assert!(
+        error.contains("\"d/x\": a link or a file is in the place"),
+        "{error}"
+    );
     let link = raw(Kind::Symlink, "s", "target");
     let hard = raw(Kind::Link, "h", "s");
     let error = refused("x.tar", joined(&[link, hard])).await;
-    assert!(error.contains("\"h\": its hard link leads to no file"), "{error}");
+    assert!(
+        error.contains("\"h\": its hard link leads to no file"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -100,7 +117,10 @@ async fn scenario_062_zip_archives_have_the_same_rules() {
         ("..\\..\\x", "leaves the destination"),
     ] {
         let error = refused("x.zip", zip(&[(name, "evil", 0o644)])).await;
-        assert!(error.contains("archive entry") && error.contains(want), "{name}: {error}");
+        assert!(
+            error.contains("archive entry") && error.contains(want),
+            "{name}: {error}"
+        );
     }
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
@@ -116,7 +136,10 @@ async fn scenario_064_bombs_are_refused_at_the_limits() {
     for (name, archive) in [("x.zip", zip(&entries)), ("x.tar.gz", gzip(&tar(&entries)))] {
         let error = refused(name, archive).await;
         // The first entry is f0, so the 4,097th is f4096.
-        assert!(error.contains("\"f4096\"") && error.contains("more than 4096 entries"), "{error}");
+        assert!(
+            error.contains("\"f4096\"") && error.contains("more than 4096 entries"),
+            "{error}"
+        );
     }
     let large = "0".repeat(2 << 20);
     for (name, archive) in [
@@ -125,7 +148,10 @@ async fn scenario_064_bombs_are_refused_at_the_limits() {
         ("bomb.gz", gzip(large.as_bytes())),
     ] {
         let error = refused(name, archive).await;
-        assert!(error.contains("bomb") && error.contains("more than 1048576 bytes"), "{error}");
+        assert!(
+            error.contains("bomb") && error.contains("more than 1048576 bytes"),
+            "{error}"
+        );
     }
 }
 
@@ -138,7 +164,10 @@ async fn broken_archives_are_errors_of_the_archive() {
         ("x.tar.xz", b"no archive".to_vec()),
         ("x.tar.zst", b"no archive".to_vec()),
         ("x.tar.bz2", b"BZh9no archive".to_vec()),
-        ("x.tar.bz2", include_bytes!("../fixtures/two-streams.tar.bz2")[..150].to_vec()),
+        (
+            "x.tar.bz2",
+            include_bytes!("../fixtures/two-streams.tar.bz2")[..150].to_vec(),
+        ),
     ] {
         let error = refused(name, archive).await;
         assert!(error.contains("cannot be read"), "{name}: {error}");

@@ -86,7 +86,12 @@ pub(crate) fn listed(root: &Path) -> Vec<String> {
     while let Some(folder) = folders.pop() {
         for item in fs::read_dir(folder).unwrap() {
             let item = item.unwrap();
-            let below = item.path().strip_prefix(root).unwrap().display().to_string();
+            let below = item
+                .path()
+                .strip_prefix(root)
+                .unwrap()
+                .display()
+                .to_string();
             if item.file_type().unwrap().is_dir() {
                 folders.push(item.path());
                 found.push(format!("{below}/"));

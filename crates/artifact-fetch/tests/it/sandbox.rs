@@ -78,14 +78,27 @@ async fn the_helper_of_a_git_download_reads_and_writes_only_its_own_files() {
     let answer = helper(&order, &[("PATH", &path)]);
     assert_eq!(answer.trim(), "\"Tree\"");
     let read = |name: &str| fs::read_to_string(folder.join("tree").join(name)).unwrap();
-    assert_eq!((read("secret").as_str(), read("environ").as_str()), ("", ""));
+    assert_eq!(
+        (read("secret").as_str(), read("environ").as_str()),
+        ("", "")
+    );
     assert!(!outside.path().join("planted").exists());
     if is_root {
         assert_eq!(read("id").trim(), "65534");
     }
-    let names: Vec<String> = read("env").lines().filter_map(|it| Some(it.split_once('=')?.0.to_owned())).collect();
-    let allowed = ["PATH", "HOME", "TMPDIR", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"];
-    assert!(names.iter().all(|it| allowed.contains(&it.as_str()) || it.starts_with("GIT_")), "{names:?}");
+    let names: Vec<String> = read("env")
+        .lines()
+        .filter_map(|it| Some(it.split_once('=')?.0.to_owned()))
+        .collect();
+    let allowed = [
+        "PATH", "HOME", "TMPDIR", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD",
+    ];
+    assert!(
+        names
+            .iter()
+            .all(|it| allowed.contains(&it.as_str()) || it.starts_with("GIT_")),
+        "{names:?}"
+    );
 }
 
 #[tokio::test]
@@ -100,7 +113,10 @@ async fn a_file_of_the_node_is_read_with_the_rights_of_the_helper() {
     fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
     let artifacts = place.open_with(|config| config.schemes.push("file".to_owned()));
     let of = |path: &std::path::Path| wanted(&format!("file://{}", path.display()));
-    artifacts.put(&of(&open), &place.at("", Form::Any)).await.unwrap();
+    artifacts
+        .put(&of(&open), &place.at("", Form::Any))
+        .await
+        .unwrap();
     assert_eq!(place.read("open"), "o");
     if nix::unistd::geteuid().is_root() {
         let error = message(artifacts.put(&of(&private), &place.at("", Form::Any)).await);
@@ -116,7 +132,11 @@ async fn a_helper_ends_when_its_download_is_dropped() {
     let artifacts = place.open();
     let (url, destination) = (wanted(&server.url("app")), place.at("", Form::Any));
     let put = artifacts.put(&url, &destination);
-    assert!(tokio::time::timeout(Duration::from_millis(800), put).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(800), put)
+            .await
+            .is_err()
+    );
     let mark = place.node().display().to_string();
     for _ in 0..100 {
         let found = fs::read_dir("/proc").unwrap().flatten().any(|process| {

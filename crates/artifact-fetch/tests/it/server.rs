@@ -69,7 +69,11 @@ impl Server {
             etag: etag.map(|etag| format!("\"{etag}\"")),
             redirect: None,
         };
-        self.shared.lock().unwrap().files.insert(format!("/{path}"), file);
+        self.shared
+            .lock()
+            .unwrap()
+            .files
+            .insert(format!("/{path}"), file);
     }
 
     pub(crate) fn redirect(&self, path: &str, to: &str) {
@@ -77,7 +81,11 @@ impl Server {
             redirect: Some(to.to_owned()),
             ..File::default()
         };
-        self.shared.lock().unwrap().files.insert(format!("/{path}"), file);
+        self.shared
+            .lock()
+            .unwrap()
+            .files
+            .insert(format!("/{path}"), file);
     }
 
     /// Faults of the next requests, in order.
@@ -124,15 +132,24 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) -> std::io::Result<()> {
             (shared.files.get(path).cloned(), shared.faults.pop())
         };
         if let Some(Fault::Status(status)) = fault {
-            write!(stream, "HTTP/1.1 {status} Fault\r\nContent-Length: 0\r\n\r\n")?;
+            write!(
+                stream,
+                "HTTP/1.1 {status} Fault\r\nContent-Length: 0\r\n\r\n"
+            )?;
             continue;
         }
         let Some(file) = file else {
-            write!(stream, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")?;
+            write!(
+                stream,
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+            )?;
             continue;
         };
         if let Some(to) = &file.redirect {
-            write!(stream, "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")?;
+            write!(
+                stream,
+                "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"
+            )?;
             continue;
         }
         if file.etag.is_some() && header("if-none-match") == file.etag {
@@ -159,7 +176,10 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) -> std::io::Result<()> {
             }
             None => {
                 let length = file.content.len();
-                write!(stream, "HTTP/1.1 200 OK\r\n{etag}Content-Length: {length}\r\n\r\n")?;
+                write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\n{etag}Content-Length: {length}\r\n\r\n"
+                )?;
                 &file.content[..]
             }
         };

@@ -128,7 +128,10 @@ fn ssh_short(source: &str) -> Option<String> {
     if !is_plain(user) || !is_plain(host) || is_port {
         return None;
     }
-    Some(format!("ssh://{user}@{host}/{}", path.trim_start_matches('/')))
+    Some(format!(
+        "ssh://{user}@{host}/{}",
+        path.trim_start_matches('/')
+    ))
 }
 
 /// Returns the path of a file of the node.
@@ -233,7 +236,8 @@ fn address(url: &Url) -> Result<(String, String, String, Option<String>), Proble
 /// Splits `BUCKET.s3.REGION` and `BUCKET.s3-REGION` into bucket and service; without a bucket the service
 /// is all of it.
 fn split_service(name: &str) -> Option<(Option<&str>, &str)> {
-    let is_service = |text: &str| text == "s3" || text.starts_with("s3.") || text.starts_with("s3-");
+    let is_service =
+        |text: &str| text == "s3" || text.starts_with("s3.") || text.starts_with("s3-");
     if is_service(name) {
         return Some((None, name));
     }

@@ -19,10 +19,13 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) fn read(query: &str, options: &BTreeMap<String, String>) -> Self {
-        let of_query = query.split('&').filter(|part| !part.is_empty()).map(|part| {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            (decoded(name), decoded(value), part.to_owned())
-        });
+        let of_query = query
+            .split('&')
+            .filter(|part| !part.is_empty())
+            .map(|part| {
+                let (name, value) = part.split_once('=').unwrap_or((part, ""));
+                (decoded(name), decoded(value), part.to_owned())
+            });
         let of_options = options.iter().map(|(name, value)| {
             let text = format!(
                 "{}={}",

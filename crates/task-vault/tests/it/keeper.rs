@@ -9,7 +9,10 @@ use vault_test_kit::{Fault, Role, Vault};
 use crate::support::{keeper, node, until};
 
 fn short(seconds: u64) -> Role {
-    Role { ttl: Duration::from_secs(seconds), ..Role::default() }
+    Role {
+        ttl: Duration::from_secs(seconds),
+        ..Role::default()
+    }
 }
 
 #[tokio::test]
@@ -36,7 +39,11 @@ async fn a_revoked_token_is_replaced() {
     vault.revoke_all();
     let second = until(&keeper, |state| state.generation == 2).await;
     assert_ne!(first.token, second.token);
-    assert_eq!(signer.signed.load(Ordering::SeqCst), 2, "each login has a JWT of its own");
+    assert_eq!(
+        signer.signed.load(Ordering::SeqCst),
+        2,
+        "each login has a JWT of its own"
+    );
 }
 
 #[tokio::test]
@@ -45,7 +52,10 @@ async fn a_login_waits_for_vault_and_says_so() {
     let (keeper, _) = keeper(&node(&vault), "web", None);
     let state = until(&keeper, |state| state.problem.is_some()).await;
     let problem = state.problem.unwrap();
-    assert!(problem.contains("cannot be reached") && !state.is_refused, "{problem}");
+    assert!(
+        problem.contains("cannot be reached") && !state.is_refused,
+        "{problem}"
+    );
     vault.serve().await;
     let state = until(&keeper, |state| state.token.is_some()).await;
     assert_eq!((state.generation, state.problem), (1, None));
@@ -57,7 +67,10 @@ async fn a_login_waits_for_the_identity() {
     let (keeper, signer) = keeper(&node(&vault), "web", None);
     signer.is_down.store(true, Ordering::SeqCst);
     // The first login may have been before the outage.
-    let state = until(&keeper, |state| state.problem.is_some() || state.token.is_some()).await;
+    let state = until(&keeper, |state| {
+        state.problem.is_some() || state.token.is_some()
+    })
+    .await;
     if let Some(problem) = state.problem {
         assert!(problem.contains("no gateway answers"), "{problem}");
         signer.is_down.store(false, Ordering::SeqCst);
@@ -71,7 +84,10 @@ async fn a_refused_first_login_is_marked() {
     let (keeper, _) = keeper(&node(&vault), "none", None);
     let state = until(&keeper, |state| state.is_refused).await;
     let problem = state.problem.unwrap();
-    assert!(problem.contains("auth/jwt-nomad") && problem.contains("could not be found"), "{problem}");
+    assert!(
+        problem.contains("auth/jwt-nomad") && problem.contains("could not be found"),
+        "{problem}"
+    );
     assert!(!problem.contains("PLANTED"), "{problem}");
 }
 

@@ -31,12 +31,16 @@ async fn task(vault: &Vault) -> Task {
 }
 
 fn read(path: &str) -> Lookup {
-    Lookup::Secret { path: path.to_owned() }
+    Lookup::Secret {
+        path: path.to_owned(),
+    }
 }
 
 impl Task {
     fn want(&self, lookups: impl IntoIterator<Item = Lookup>) {
-        self.watch.want(&lookups.into_iter().collect::<BTreeSet<_>>()).unwrap();
+        self.watch
+            .want(&lookups.into_iter().collect::<BTreeSet<_>>())
+            .unwrap();
     }
 
     async fn until<T>(&self, wanted: impl Fn(&Watch) -> Option<T>) -> T {
@@ -62,7 +66,8 @@ impl Task {
     }
 
     async fn problem(&self, lookup: &Lookup) -> String {
-        self.until(|watch| watch.problems().get(lookup).cloned()).await
+        self.until(|watch| watch.problems().get(lookup).cloned())
+            .await
     }
 }
 
@@ -84,7 +89,8 @@ async fn secrets_of_both_versions_are_read_and_followed() {
     vault.delete("secret/app");
     assert!(task.problem(&short).await.contains("nothing at this path"));
     vault.fail(Some(Fault::Sealed));
-    task.until(|watch| watch.problems()[&short].contains("sealed").then_some(())).await;
+    task.until(|watch| watch.problems()[&short].contains("sealed").then_some(()))
+        .await;
     assert_eq!(task.data(&short, |_| true).await["data"]["user"], "c");
 }
 
@@ -94,11 +100,17 @@ async fn a_missing_or_forbidden_secret_is_waited_for_with_a_reason() {
     let task = task(&vault).await;
     let (missing, unknown) = (read("secret/none"), read("other/none"));
     task.want([missing.clone(), unknown.clone()]);
-    assert!(task.problem(&missing).await.contains("nothing at this path"));
+    assert!(
+        task.problem(&missing)
+            .await
+            .contains("nothing at this path")
+    );
     assert!(task.problem(&unknown).await.contains("no handler"));
     vault.put("secret/none", json!({ "a": "now" }));
     assert_eq!(task.data(&missing, |_| true).await["data"]["a"], "now");
-    let list = Lookup::Secrets { path: "secret".to_owned() };
+    let list = Lookup::Secrets {
+        path: "secret".to_owned(),
+    };
     task.want([list.clone()]);
     let names = task.until(|watch| match watch.snapshot().look_up(&list) {
         Answer::Names(names) => Some(names),
@@ -145,15 +157,24 @@ async fn a_write_is_sent_once_and_its_values_are_in_no_reason() {
     let write = |values: &[(&str, &str)]| Lookup::SecretWrite {
         path: "pki/issue/web".to_owned(),
         values: Hidden(
-            values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>(),
+            values
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
         ),
     };
-    let (good, bad) = (write(&[("common_name", "a.test")]), write(&[("name", "PLANTED")]));
+    let (good, bad) = (
+        write(&[("common_name", "a.test")]),
+        write(&[("name", "PLANTED")]),
+    );
     task.want([good.clone(), bad.clone()]);
     let data = task.data(&good, |_| true).await;
     assert!(data["certificate"].as_str().unwrap().contains("of a.test"));
     let problem = task.problem(&bad).await;
-    assert!(problem.contains("common_name") && !problem.contains("PLANTED"), "{problem}");
+    assert!(
+        problem.contains("common_name") && !problem.contains("PLANTED"),
+        "{problem}"
+    );
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(task.data(&good, |_| true).await, data, "issued once");
 }

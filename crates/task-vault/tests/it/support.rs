@@ -56,5 +56,8 @@ pub(crate) async fn until(keeper: &Keeper, wanted: impl FnMut(&State) -> bool) -
     let mut state = keeper.state();
     let waiting = state.wait_for(wanted);
     let found = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-    found.expect("the state is reached in time").unwrap().clone()
+    found
+        .expect("the state is reached in time")
+        .unwrap()
+        .clone()
 }

@@ -57,9 +57,7 @@ fn convert_with(json: serde_json::Value, of_number: Number<'_>) -> Result<Value,
     Ok(match json {
         serde_json::Value::Null => Value::Nil,
         serde_json::Value::Bool(value) => Value::Bool(value),
-        serde_json::Value::Number(number) => {
-            of_number(&number).ok_or("a number is too large")?
-        }
+        serde_json::Value::Number(number) => of_number(&number).ok_or("a number is too large")?,
         serde_json::Value::String(text) => Value::text(text),
         serde_json::Value::Array(items) => {
             Value::list(items.into_iter().map(convert).collect::<Result<_, _>>()?)?

@@ -39,10 +39,7 @@ fn a_rendering_waits_for_all_of_its_missing_data() {
 
 #[test]
 fn an_error_behind_missing_data_is_no_error() {
-    assert_eq!(
-        waits("{{ (secret `kv/x`).Data.y }}"),
-        ["vault.read(kv/x)"]
-    );
+    assert_eq!(waits("{{ (secret `kv/x`).Data.y }}"), ["vault.read(kv/x)"]);
     assert_eq!(
         waits("{{ index (service `web`) 0 }}"),
         ["consul.service(web)"]

@@ -30,8 +30,14 @@ async fn a_refused_login_says_why_and_hides_the_jwt() {
     let client = client(&vault);
     let failure = client.log_in(&login("none")).await.unwrap_err();
     assert!(!failure.is_transient());
-    assert!(failure.to_string().contains("could not be found"), "{failure}");
-    let other = Role { audiences: vec!["other".to_owned()], ..Role::default() };
+    assert!(
+        failure.to_string().contains("could not be found"),
+        "{failure}"
+    );
+    let other = Role {
+        audiences: vec!["other".to_owned()],
+        ..Role::default()
+    };
     vault.put_role("bound", other);
     let failure = client.log_in(&login("bound")).await.unwrap_err();
     assert!(failure.to_string().contains("audience"), "{failure}");
@@ -47,7 +53,13 @@ async fn secrets_of_both_versions_are_read_and_listed() {
     let client = client(&vault);
     let token = log_in(&client).await.token;
     let mount = client.mount("secret/app/db", &token).await.unwrap();
-    assert_eq!(mount, Mount { path: "secret/".to_owned(), is_kv2: true });
+    assert_eq!(
+        mount,
+        Mount {
+            path: "secret/".to_owned(),
+            is_kv2: true
+        }
+    );
     let path = mount.api_path("secret/app/db", Use::Read);
     let read = async |version| client.read(&path, version, &token).await.unwrap().data;
     assert_eq!(read(None).await["data"]["user"], "new");
@@ -56,8 +68,14 @@ async fn secrets_of_both_versions_are_read_and_listed() {
     assert_eq!(listed.keys(), ["db"]);
     assert!(!client.mount("kv/app", &token).await.unwrap().is_kv2);
     let secret = client.read("kv/app", None, &token).await.unwrap();
-    assert_eq!((secret.data["user"].as_str(), secret.has_lease()), (Some("one"), false));
-    client.write("kv/other", &json!({ "a": "b" }), &token).await.unwrap();
+    assert_eq!(
+        (secret.data["user"].as_str(), secret.has_lease()),
+        (Some("one"), false)
+    );
+    client
+        .write("kv/other", &json!({ "a": "b" }), &token)
+        .await
+        .unwrap();
     let secret = client.read("kv/other", None, &token).await.unwrap();
     assert_eq!(secret.data, json!({ "a": "b" }));
 }
@@ -73,8 +91,14 @@ async fn what_is_not_there_is_absent_and_what_is_forbidden_is_not() {
         let read = client.read(path, None, &token).await;
         assert_eq!(read, Err(Failure::Absent), "{path}");
     }
-    let read = client.read("kv/none", None, &Token::new("hvs.PLANTED")).await.unwrap_err();
-    assert!(matches!(read, Failure::Forbidden { .. }) && !read.is_transient(), "{read:?}");
+    let read = client
+        .read("kv/none", None, &Token::new("hvs.PLANTED"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(read, Failure::Forbidden { .. }) && !read.is_transient(),
+        "{read:?}"
+    );
 }
 
 #[tokio::test]
@@ -83,7 +107,10 @@ async fn leases_are_renewed_and_end_with_the_token() {
     vault.put_credentials("app", Duration::from_secs(60), true);
     let client = client(&vault);
     let token = log_in(&client).await.token;
-    let secret = client.read("database/creds/app", None, &token).await.unwrap();
+    let secret = client
+        .read("database/creds/app", None, &token)
+        .await
+        .unwrap();
     assert!(secret.renewable);
     let renewed = client.renew_lease(&secret.lease_id, &token).await.unwrap();
     assert_eq!(renewed.lease(), Some(Duration::from_secs(60)));
@@ -91,7 +118,10 @@ async fn leases_are_renewed_and_end_with_the_token() {
     client.revoke_self(&token).await.unwrap();
     assert!(vault.leases().is_empty());
     let token = log_in(&client).await.token;
-    let renewed = client.renew_lease(&secret.lease_id, &token).await.unwrap_err();
+    let renewed = client
+        .renew_lease(&secret.lease_id, &token)
+        .await
+        .unwrap_err();
     assert!(renewed.to_string().contains("lease not found"), "{renewed}");
 }
 

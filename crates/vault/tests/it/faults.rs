@@ -39,7 +39,10 @@ async fn an_answer_that_quotes_the_request_shows_none_of_its_secrets() {
     let body = json!({ "a": { "b": ["PLANTED value"] } });
     let failure = client.write("kv/x", &body, &token).await.unwrap_err();
     assert!(failure.to_string().contains("(hidden)"), "{failure}");
-    assert!(!format!("{failure} {failure:?}").contains("PLANTED"), "{failure}");
+    assert!(
+        !format!("{failure} {failure:?}").contains("PLANTED"),
+        "{failure}"
+    );
 }
 
 #[tokio::test]
@@ -49,15 +52,24 @@ async fn a_server_that_is_down_or_slow_is_named() {
     let token = log_in(&client).await.token;
     vault.stop();
     let failure = client.read("kv/x", None, &token).await.unwrap_err();
-    assert!(matches!(failure, Failure::Unreachable { .. }), "{failure:?}");
-    assert!(failure.to_string().contains(&vault.port().to_string()), "{failure}");
+    assert!(
+        matches!(failure, Failure::Unreachable { .. }),
+        "{failure:?}"
+    );
+    assert!(
+        failure.to_string().contains(&vault.port().to_string()),
+        "{failure}"
+    );
     vault.serve().await;
     vault.fail(Some(Fault::Slow(Duration::from_secs(30))));
     let mut config = config(vault.url());
     config.timeout = Duration::from_millis(200);
     let hasty = Client::open(&config).unwrap();
     let failure = hasty.read("kv/x", None, &token).await.unwrap_err();
-    assert!(matches!(failure, Failure::Timeout { .. }) && failure.is_transient(), "{failure:?}");
+    assert!(
+        matches!(failure, Failure::Timeout { .. }) && failure.is_transient(),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test]
@@ -72,7 +84,10 @@ async fn the_health_of_a_sealed_server_or_a_standby_is_an_answer() {
     vault.fail(Some(Fault::Standby));
     assert!(client.health().await.unwrap().standby);
     vault.fail(Some(Fault::Html));
-    assert!(matches!(client.health().await, Err(Failure::NoVault { .. })));
+    assert!(matches!(
+        client.health().await,
+        Err(Failure::NoVault { .. })
+    ));
 }
 
 #[tokio::test]

@@ -53,7 +53,11 @@ async fn setup() -> Setup {
     let issuer = Issuer::new(ca, ca_key);
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["client.test".to_owned()]).unwrap();
-    write(folder.path(), "client.pem", params.signed_by(&key, &issuer).unwrap().pem());
+    write(
+        folder.path(),
+        "client.pem",
+        params.signed_by(&key, &issuer).unwrap().pem(),
+    );
     write(folder.path(), "client.key", key.serialize_pem());
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["vault.test".to_owned()]).unwrap();
@@ -80,12 +84,18 @@ async fn setup() -> Setup {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             // A client that refuses the certificate, or has none, ends the handshake.
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
             let mut plain = TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut stream, &mut plain).await;
         }
     });
-    Setup { folder, address, _vault: vault }
+    Setup {
+        folder,
+        address,
+        _vault: vault,
+    }
 }
 
 #[tokio::test]
@@ -100,8 +110,15 @@ async fn a_wrong_name_or_a_missing_certificate_is_refused() {
     let setup = setup().await;
     let mut wrong_name = setup.config();
     wrong_name.tls_server_name = String::new();
-    let failure = Client::open(&wrong_name).unwrap().health().await.unwrap_err();
-    assert!(failure.is_transient() && failure.to_string().contains("certificate"), "{failure}");
+    let failure = Client::open(&wrong_name)
+        .unwrap()
+        .health()
+        .await
+        .unwrap_err();
+    assert!(
+        failure.is_transient() && failure.to_string().contains("certificate"),
+        "{failure}"
+    );
     let mut nameless = setup.config();
     (nameless.cert_file, nameless.key_file) = (None, None);
     assert!(Client::open(&nameless).unwrap().health().await.is_err());

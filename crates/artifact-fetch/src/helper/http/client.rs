@@ -105,7 +105,9 @@ impl Client {
                 for (name, value) in headers {
                     request = request.header(name, value);
                 }
-                let has_own = headers.keys().any(|it| it.eq_ignore_ascii_case("authorization"));
+                let has_own = headers
+                    .keys()
+                    .any(|it| it.eq_ignore_ascii_case("authorization"));
                 if let Some(basic) = basic(&url).filter(|_| !has_own) {
                     request = request.header("authorization", basic);
                 }

@@ -79,7 +79,9 @@ impl<R: Read> Read for Zstd<R> {
             };
             while frame.can_collect() == 0 && !frame.is_finished() {
                 let one = BlockDecodingStrategy::UptoBlocks(1);
-                frame.decode_blocks(&mut self.source, one).map_err(invalid)?;
+                frame
+                    .decode_blocks(&mut self.source, one)
+                    .map_err(invalid)?;
             }
             let count = frame.read(buffer)?;
             if count > 0 {

@@ -123,11 +123,14 @@ impl Tree {
         let above = parent(path);
         if self.last.as_ref().is_none_or(|(last, _)| last != above) {
             let folder = beneath::make_directory(&self.root, above);
-            let folder = folder.map_err(|error| match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
-                Errno::ELOOP | Errno::ENOTDIR | Errno::EXDEV => {
-                    about(name, "a link or a file is in the place of a directory above it")
+            let folder = folder.map_err(|error| {
+                match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
+                    Errno::ELOOP | Errno::ENOTDIR | Errno::EXDEV => about(
+                        name,
+                        "a link or a file is in the place of a directory above it",
+                    ),
+                    _ => about(name, error),
                 }
-                _ => about(name, error),
             })?;
             self.last = Some((above.to_owned(), folder));
         }
@@ -148,7 +151,9 @@ impl Tree {
                 Err(error) => return Err(about(name, format!("it cannot be read: {error}"))),
             };
             let bytes = u64::try_from(count).unwrap_or(u64::MAX);
-            self.budget.bytes(bytes).map_err(|spent| about(name, spent))?;
+            self.budget
+                .bytes(bytes)
+                .map_err(|spent| about(name, spent))?;
             self.room.wrote(bytes).map_err(|full| about(name, full))?;
             file.write_all(&buffer[..count])
                 .map_err(|error| about(name, format!("it cannot be written: {error}")))?;

@@ -42,8 +42,14 @@ pub(super) fn pki_cert(call: &mut Call<'_>) -> Result<Value, Failure> {
         let value = secret.data.get(key).and_then(serde_json::Value::as_str);
         value.unwrap_or_default().to_owned()
     };
-    let chain = secret.data.get("ca_chain").and_then(serde_json::Value::as_array);
-    let chain = chain.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    let chain = secret
+        .data
+        .get("ca_chain")
+        .and_then(serde_json::Value::as_array);
+    let chain = chain
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_str);
     Ok(Value::record([
         ("Cert", text("certificate").into()),
         ("Key", text("private_key").into()),

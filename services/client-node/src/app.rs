@@ -131,7 +131,7 @@ impl App {
             .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let drivers = make_drivers(&config, &opened);
-        let artifacts = drivers::artifacts(&config.artifact, opened.state_dir.as_deref())?;
+        let artifacts = drivers::artifacts(&config.artifact, opened.alloc_dir.as_deref())?;
         let parts = Parts {
             metrics,
             registry,

@@ -57,7 +57,7 @@ async fn every_kind_of_archive_is_unpacked() {
         artifacts.put(&wanted(&server.url(name)), &place.at(&at, Form::Any)).await.unwrap();
         assert!(place.read(&format!("{at}/dir/hello.txt")) == hello, "{name}");
     }
-    assert!(place.has_no_work());
+    assert!(place.has_no_work().await);
 }
 
 #[tokio::test]

@@ -164,6 +164,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Debug(args)) => {
             Box::pin(operator::debug::run(context, &args)).await
         }
+        Command::Operator(crate::args::operator::Command::Root(command)) => {
+            operator::root::run(context, &command).await
+        }
         Command::Operator(crate::args::operator::Command::Snapshot(command)) => {
             Box::pin(operator::snapshot::run(context, &command)).await
         }

@@ -5,6 +5,7 @@
 //! with `kafila job run`.
 
 mod jobs;
+mod keyring;
 mod leftover;
 mod suite;
 mod terminal;

@@ -17,6 +17,7 @@ pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod introduction;
 pub(crate) mod job;
+pub(crate) mod keyring;
 pub(crate) mod log;
 pub(crate) mod metric;
 pub(crate) mod namespace;

@@ -118,7 +118,6 @@ const COMMANDS: &[Command] = &[
         "scrape the Prometheus metrics of each service",
     ),
     command("operator raft", ETCD),
-    command("operator root", NO_PART),
     command("operator utilization", NO_ENTERPRISE),
     command("plugin", NO_STORAGE),
     command("quota", NO_ENTERPRISE),

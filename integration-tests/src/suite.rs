@@ -34,6 +34,10 @@ pub const SERVICES: [&str; 6] = [
 /// Timeout of the start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The key-encryption key of the gateways, and its file in the suite's directory.
+pub const KEYRING_KEY: &str = "a3Vja3Vja3Vja3Vja3Vja3Vja3Vja3Vja3Vja3Vja3U=";
+const KEYRING_FILE: &str = "keyring_key";
+
 /// Timeout of a drain.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -97,6 +101,7 @@ impl Suite {
             directory.disable_cleanup(true);
             println!("logs and data: {}", directory.path().display());
         }
+        std::fs::write(directory.path().join(KEYRING_FILE), KEYRING_KEY)?;
         let mut suite = Self {
             processes: BTreeMap::new(),
             etcd,
@@ -234,6 +239,10 @@ impl Suite {
             settings.push(("NAME", name.to_owned()));
         } else {
             settings.push(("ETCD__ENDPOINTS", self.store()));
+        }
+        if service == "api-gateway" {
+            let path = self.data_dir(KEYRING_FILE);
+            settings.push(("KEYRING_KEY_FILE", path.to_string_lossy().into_owned()));
         }
         if service == "cluster-controller" && !self.options.is_measured {
             // The whole history is replayed at the end.

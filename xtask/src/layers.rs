@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
+    ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
     ("artifact", &[]),
@@ -55,6 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "periodic-launch",
             "identity",
             "suggest",
+            "workload-identity",
         ],
     ),
     ("lifecycle", &["model", "duration"]),
@@ -94,6 +96,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["model", "net", "blocking", "state", "tls"]),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
+    ("alloc-network", &["model", "service-kit"]),
     (
         "docker-driver",
         &["model", "blocking", "service-kit", "task-drivers"],
@@ -104,6 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "artifact",
             "artifact-fetch",
+            "alloc-network",
             "lifecycle",
             "local-state",
             "model",
@@ -113,6 +117,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "task-drivers",
             "template",
             "tls",
+            "workload-identity",
         ],
     ),
     (
@@ -163,6 +168,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &[
     "admission",
     "agent",
+    "alloc-network",
     "api-view",
     "applier",
     "artifact-fetch",
@@ -197,6 +203,7 @@ const SERVICE: &[&str] = &[
     "task-drivers",
     "task-runner",
     "tls",
+    "workload-identity",
 ];
 
 /// Services that use another service, with the reason.
@@ -236,6 +243,7 @@ const PURE: &[&str] = &[
     "node-session",
     "rights",
     "template",
+    "workload-identity",
 ];
 
 /// # Errors

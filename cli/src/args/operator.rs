@@ -1,6 +1,7 @@
 //! `kafila operator …`
 
 pub mod debug;
+pub mod root;
 pub mod snapshot;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -26,6 +27,9 @@ pub enum Command {
     /// Save, inspect and restore snapshots of etcd
     #[command(subcommand)]
     Snapshot(snapshot::Command),
+    /// Show and rotate the keys of the cluster
+    #[command(subcommand)]
+    Root(root::Command),
 }
 
 #[derive(Debug, Args)]

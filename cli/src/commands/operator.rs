@@ -1,6 +1,7 @@
 //! `kafila operator …`
 
 pub(super) mod debug;
+pub(super) mod root;
 pub(super) mod snapshot;
 
 use std::time::Duration;

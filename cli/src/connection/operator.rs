@@ -70,6 +70,36 @@ impl Connection {
         self.call_waiting(SAVING, stream.next()).await
     }
 
+    /// Lists the keys that sign identity tokens.
+    pub(crate) async fn signing_keys(&self) -> Result<Vec<v1::SigningKey>, Error> {
+        let message = v1::ListSigningKeysRequest {
+            options: Some(self.options("")),
+        };
+        let call = self.api().operator().list_signing_keys(message);
+        let answer: v1::ListSigningKeysResponse = self.call("querying signing keys", call).await?;
+        Ok(answer.signing_keys)
+    }
+
+    /// Makes a signing key; returns it.
+    pub(crate) async fn rotate_signing_key(&self) -> Result<v1::SigningKey, Error> {
+        let message = v1::RotateSigningKeyRequest {};
+        let call = self.api().operator().rotate_signing_key(message);
+        let answer: v1::RotateSigningKeyResponse =
+            self.call("rotating the signing keys", call).await?;
+        Ok(answer.signing_key.unwrap_or_default())
+    }
+
+    /// Removes a signing key; returns its id.
+    pub(crate) async fn remove_signing_key(&self, key_id: &str) -> Result<String, Error> {
+        let message = v1::RemoveSigningKeyRequest {
+            key_id: key_id.to_owned(),
+        };
+        let call = self.api().operator().remove_signing_key(message);
+        let answer: v1::RemoveSigningKeyResponse =
+            self.call("removing a signing key", call).await?;
+        Ok(answer.key_id)
+    }
+
     pub(crate) async fn gateway_version(&self) -> Result<String, Error> {
         let message = v1::GetVersionRequest {};
         let doing = "querying the gateway's version";

@@ -10,7 +10,7 @@ use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig, connec
 use tokio::task::JoinSet;
 use tracing::error;
 
-use super::leftover;
+use super::{keyring, leftover};
 use crate::args::dev::Dev;
 use crate::dev::terminal::NODE_PREFIX;
 
@@ -126,6 +126,7 @@ impl Suite {
         let listen = gateway_listens(args.listen)?;
         let mut config = config!(api_gateway, etcd_config, listen);
         config.tls.dangerously_expose_plaintext = args.dangerously_expose_plaintext;
+        config.keyring_key_file = Some(keyring::ensure(&directory)?);
         let gateway = api_gateway::App::build(config)
             .await
             .map_err(|error| cannot_listen(args.listen, error.into()))?;

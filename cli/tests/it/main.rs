@@ -41,6 +41,7 @@ mod node_drain;
 mod node_introduction;
 mod node_pool;
 mod operator;
+mod operator_root;
 mod operator_scheduler;
 mod restart;
 mod scaling;

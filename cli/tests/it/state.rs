@@ -19,6 +19,7 @@ pub(crate) struct FakeState {
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) introduction_tokens: Vec<v1::IntroductionToken>,
     pub(crate) revocations: Vec<v1::NodeRevocation>,
+    pub(crate) signing_keys: Vec<v1::SigningKey>,
     pub(crate) node_pools: Vec<v1::NodePool>,
     pub(crate) namespaces: Vec<v1::Namespace>,
     /// Concurrent changes of the namespace, one before each write.

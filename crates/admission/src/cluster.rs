@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`change`] and [`deletion`] are the decisions that several share;
 //! [`namespaces`] and [`node_pools`] are joined by jobs, [`volumes`] are used by allocations;
-//! [`scheduler_config`], [`evaluations`]; [`eligibility`] and [`drain`] change a node.
+//! [`scheduler_config`], [`evaluations`], [`keyring`]; [`eligibility`] and [`drain`] change a node.
 
 pub mod change;
 pub mod deletion;
@@ -10,6 +10,7 @@ pub mod drain;
 pub mod eligibility;
 pub mod evaluations;
 mod joined;
+pub mod keyring;
 pub mod namespaces;
 pub mod node_pools;
 pub mod scheduler_config;

@@ -4,9 +4,10 @@
 //! takes a node's rights back; [`session`] authenticates a
 //! node; [`registration`] decides on its record, and [`node_evals`] adds the evaluations that a
 //! changed node causes; [`heartbeats`] tells whether its heartbeats are delivered; [`reports`]
-//! decides on its reports of allocations.
+//! decides on its reports of allocations, [`identities`] on the tokens of its tasks.
 
 pub mod heartbeats;
+pub mod identities;
 pub mod introduction;
 pub mod node_evals;
 pub mod registration;

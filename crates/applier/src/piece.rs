@@ -81,7 +81,7 @@ fn name_size(key: &Key) -> usize {
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
         Key::Process(process) => 3 * process.service.len() + process.address.len(),
         Key::Election(name) | Key::NodePool(name) | Key::Namespace(name) => name.len(),
-        Key::SchedulerConfig => 0,
+        Key::SchedulerConfig | Key::Keyring => 0,
     }
 }
 

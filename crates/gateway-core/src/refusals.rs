@@ -2,6 +2,7 @@
 
 use admission::cluster::eligibility::EligibilityRefusal;
 use admission::cluster::evaluations::EvaluationRefusal;
+use admission::cluster::keyring::KeyringRefusal;
 use admission::cluster::namespaces::NamespaceRefusal;
 use admission::cluster::node_pools::NodePoolRefusal;
 use admission::cluster::scheduler_config::SchedulerConfigRefusal;
@@ -12,6 +13,7 @@ use admission::jobs::marks::VersionRefusal;
 use admission::jobs::missing::{MissingVersion, NoSuchJob};
 use admission::jobs::restart_alloc::RestartRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
+use admission::nodes::identities::IdentityRefusal;
 use admission::nodes::introduction::IntroductionRefusal;
 use admission::nodes::registration::RegistrationRefusal;
 use admission::nodes::reports::ReportRefusal;
@@ -70,8 +72,10 @@ from_refusals!(
     EligibilityRefusal,
     EvaluationRefusal,
     HeartbeatRefusal,
+    IdentityRefusal,
     IntroductionRefusal,
     JobRefusal,
+    KeyringRefusal,
     LogRefusal,
     MissingVersion,
     NamespaceRefusal,

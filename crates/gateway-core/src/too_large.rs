@@ -67,6 +67,7 @@ fn field_of(key: &Key) -> &'static str {
         Key::IntroductionToken(_) => "token_id",
         Key::NodeIntroduction(_) | Key::NodeRevocation(_) => "node_id",
         Key::Services(_) => "service_id",
+        Key::Keyring => "key_id",
         // Gateways write none of them.
         Key::Election(_) | Key::PlanPiece(..) | Key::PlanCommit(_) | Key::Process(_) => "request",
     }

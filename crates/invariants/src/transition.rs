@@ -45,7 +45,8 @@ pub(crate) fn check_key(
         | Key::NodeIntroduction(_)
         | Key::Services(_)
         | Key::NodeRevocation(_)
-        | Key::Process(_) => None,
+        | Key::Process(_)
+        | Key::Keyring => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

@@ -36,10 +36,13 @@ pub(crate) enum Form {
 
 /// Names of messages that a diff calls otherwise.
 const NOUNS: &[(&str, &str)] = &[
+    ("Cni", "CNI"),
     ("DisconnectStrategy", "Disconnect"),
+    ("Dns", "DNS"),
     ("DeviceRequest", "Device"),
     ("MigrateStrategy", "Migrate"),
     ("Parameterized", "ParameterizedJob"),
+    ("TaskScaling", "Scaling"),
     ("TemplateWait", "Wait"),
     ("UpdateStrategy", "Update"),
     ("VolumeRequest", "Volume"),
@@ -101,10 +104,7 @@ const DEFAULTS: &[(&str, &str, &str)] = &[
 const IMPLIED: &[(&str, &[(&str, &str)])] = &[
     ("TaskGroup", &[("PreventRescheduleOnLost", "false")]),
     ("RestartPolicy", &[("RenderTemplates", "false")]),
-    (
-        "Resources",
-        &[("DiskMB", "0"), ("IOPS", "0"), ("SecretsMB", "0")],
-    ),
+    ("Resources", &[("IOPS", "0"), ("SecretsMB", "0")]),
 ];
 
 /// Returns how a field of `noun` shows.

@@ -70,6 +70,10 @@ pub(crate) fn template_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Template", time, message)
 }
 
+pub(crate) fn identity_message(time: Timestamp, message: &str) -> TaskEvent {
+    event("Identity", time, message)
+}
+
 pub(crate) fn started(time: Timestamp) -> TaskEvent {
     event("Started", time, "Task started")
 }

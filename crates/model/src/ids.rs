@@ -53,6 +53,11 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
+    /// Names one key that signs tokens of tasks.
+    SigningKeyId,
+    "signing key"
+);
+uuid_id!(
     /// Names one evaluation.
     EvalId,
     "evaluation"

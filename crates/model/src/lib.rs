@@ -9,7 +9,7 @@
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
 //! placed on one node; [`deployment`] is the rollout of one job version; [`volume`] is a registered
-//! directory of a node; [`etcd`] is the status of etcd's members, [`process`] a running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
+//! directory of a node; [`keyring`] has the keys that sign tokens of tasks; [`etcd`] is the status of etcd's members, [`process`] a running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
@@ -29,11 +29,13 @@ pub mod ids;
 pub mod introduction;
 pub mod job;
 mod job_tags;
+pub mod keyring;
 pub mod launch;
 pub mod leader;
 pub mod memory_max;
 mod name;
 pub mod namespace;
+mod network_status;
 mod new_tasks;
 pub mod node;
 mod node_drain;
@@ -67,17 +69,20 @@ pub use etcd::EtcdMember;
 pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
 pub use field_error::{FieldError, FieldErrors};
 pub use ids::{
-    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, VolumeClaimId, VolumeId,
+    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, SigningKeyId,
+    VolumeClaimId, VolumeId,
 };
 pub use introduction::{IntroductionToken, NodeIntroduction};
 pub use job::{Job, JobType, Task, TaskGroup};
 pub use job_tags::{JobTags, VersionTag};
+pub use keyring::{Keyring, SealedKey, SigningKey};
 pub use launch::{
     DispatchPayload, DispatchToken, Parameterized, Payload, PayloadRule, Periodic, PeriodicLaunch,
 };
 pub use leader::LeaderInfo;
 pub use memory_max::MemoryMax;
 pub use namespace::Namespace;
+pub use network_status::{NetworkStatus, network_attribute};
 pub use new_tasks::{changes_surroundings, needs_new_tasks, restarts_task};
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use node_pool::NodePool;

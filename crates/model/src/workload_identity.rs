@@ -34,7 +34,7 @@ pub struct WorkloadIdentity {
     /// The service of an identity of a service.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service_name: String,
-    /// Validity of a token; zero: no expiry.
+    /// Validity of a token; zero: [`Self::TTL_DEFAULT`].
     #[serde(default, with = "duration_ns")]
     pub ttl: Duration,
 }
@@ -43,6 +43,11 @@ impl WorkloadIdentity {
     /// Source: Nomad's default identity, which its API shows for every task.
     pub const DEFAULT_NAME: &str = "default";
     pub const DEFAULT_AUDIENCE: &str = "nomadproject.io";
+    /// The shortest validity: a token is renewed at half of it, and no more often than each 10 s.
+    pub const TTL_MIN: Duration = Duration::from_secs(20);
+    /// The longest validity. It bounds the time for which the key that signed the token stays published.
+    pub const TTL_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+    pub const TTL_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 
     /// Returns the identity that every task has.
     pub fn default_identity() -> Self {

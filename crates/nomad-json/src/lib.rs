@@ -11,6 +11,7 @@ pub mod event;
 pub mod explain;
 pub mod introduction;
 pub mod job;
+pub mod keyring;
 pub mod metric;
 pub mod namespace;
 pub mod node;

@@ -119,6 +119,9 @@ pub const METHODS: &[Method] = &[
     row("kafila.v1.Operator/DefragmentEtcd", OPERATORS),
     row("kafila.v1.Operator/DisarmEtcd", OPERATORS),
     row("kafila.v1.Operator/SaveSnapshot", OPERATORS),
+    row("kafila.v1.Operator/ListSigningKeys", READERS),
+    row("kafila.v1.Operator/RotateSigningKey", OPERATORS),
+    row("kafila.v1.Operator/RemoveSigningKey", OPERATORS),
     row("kafila.v1.Agent/Monitor", OPERATORS_AND_GATEWAYS),
     row("kafila.v1.Agent/GetLogLevel", OPERATORS_AND_GATEWAYS),
     row("kafila.v1.Agent/SetLogLevel", OPERATORS_AND_GATEWAYS),
@@ -126,6 +129,7 @@ pub const METHODS: &[Method] = &[
     row("kafila.internal.v1.NodeSessions/Heartbeat", NODES),
     row("kafila.internal.v1.NodeSessions/WatchAllocations", NODES),
     row("kafila.internal.v1.NodeSessions/ReportAllocations", NODES),
+    row("kafila.internal.v1.NodeSessions/SignIdentities", NODES),
     row(
         "kafila.internal.v1.NodeIntroductions/Introduce",
         Access::Anyone,

@@ -22,8 +22,13 @@ pub trait Service {
     const NAME: &'static str;
 
     /// Tables that its replica leaves out. Only gateways show service registrations and processes, and
-    /// only they refuse revoked nodes.
-    const WITHOUT: &'static [Table] = &[Table::Services, Table::NodeRevocations, Table::Processes];
+    /// only they refuse revoked nodes and sign tokens of tasks.
+    const WITHOUT: &'static [Table] = &[
+        Table::Services,
+        Table::NodeRevocations,
+        Table::Processes,
+        Table::Keyring,
+    ];
 
     type Config: ServiceConfig;
 

@@ -4,7 +4,7 @@
 //! file, the environment and flags, [`mod@print`] prints it with comments, [`settings`] has the
 //! sections that services share, and [`address`] parses addresses;
 //! [`telemetry`] starts logs and traces, [`logs`] serves logs to remote readers, [`trace_parent`] carries a trace across processes;
-//! [`metrics`] is the registry and its HTTP server, [`nomad_names`] the names that operators of Nomad know; [`server`] assembles a gRPC server with
+//! [`metrics`] is the registry and its HTTP server, `documents` are further answers of that, [`nomad_names`] the names that operators of Nomad know; [`server`] assembles a gRPC server with
 //! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`]
 //! accepts connections; [`channel`] reaches other services, with [`backoff`] between attempts;
 //! [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
@@ -17,6 +17,7 @@ pub mod backoff;
 pub mod channel;
 pub mod clock;
 pub mod config;
+mod documents;
 pub mod drain;
 pub mod ids;
 pub mod incoming;

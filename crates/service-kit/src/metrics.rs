@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use futures::future::BoxFuture;
@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::documents::{Documents, Found};
 use crate::nomad_names::{self, Labels};
 use crate::process::ProcessCollector;
 
@@ -24,6 +25,7 @@ pub struct Metrics {
     ready: watch::Sender<bool>,
     /// Labels of the metrics under Nomad's names; unset: those are not served.
     nomad_labels: Arc<OnceLock<Labels>>,
+    documents: Documents,
 }
 
 impl Metrics {
@@ -36,6 +38,7 @@ impl Metrics {
             registry: Arc::new(Mutex::new(registry)),
             ready: watch::Sender::new(false),
             nomad_labels: Arc::default(),
+            documents: Documents::default(),
         }
     }
 
@@ -49,6 +52,16 @@ impl Metrics {
     pub fn register<T>(&self, declare: impl FnOnce(&mut Registry) -> T) -> T {
         let mut registry = self.lock();
         declare(registry.sub_registry_with_prefix(format!("kafila_{}", self.service)))
+    }
+
+    /// Serves a JSON document at `path` to every caller; `produce` returns its text, or `None` while it
+    /// is not available. It must not block.
+    pub fn serve_json(
+        &self,
+        path: &'static str,
+        produce: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) {
+        self.documents.add(path, Arc::new(produce));
     }
 
     /// Says whether the service can do its work; `/readyz` and gRPC health repeat it. Not ready at
@@ -78,7 +91,8 @@ impl Metrics {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves `/metrics`, `/healthz` (the process lives) and `/readyz` (it can work) until drained.
+    /// Serves `/metrics`, `/healthz` (the process lives), `/readyz` (it can work) and the documents until
+    /// drained.
     ///
     /// # Errors
     /// The listener is broken.
@@ -116,6 +130,7 @@ impl Metrics {
             .route("/metrics", get(show_metrics))
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(show_ready))
+            .fallback(get(show_document))
             .with_state(self);
         axum::serve(listener, router)
             .with_graceful_shutdown(drain.cancelled_owned())
@@ -129,6 +144,18 @@ async fn show_metrics(State(metrics): State<Metrics>) -> impl IntoResponse {
     match blocking::spawn(move || metrics.encode()).await {
         Ok(text) => Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text)),
         Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+async fn show_document(State(metrics): State<Metrics>, path: Uri) -> impl IntoResponse {
+    const HEADERS: [(header::HeaderName, &str); 2] = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CACHE_CONTROL, "public, max-age=300"),
+    ];
+    match metrics.documents.find(path.path()) {
+        Found::Text(text) => Ok((HEADERS, text)),
+        Found::Unavailable => Err(StatusCode::SERVICE_UNAVAILABLE),
+        Found::Unknown => Err(StatusCode::NOT_FOUND),
     }
 }
 
@@ -186,6 +213,22 @@ mod tests {
                 .await
                 .starts_with("HTTP/1.1 200")
         );
+
+        let text = Arc::new(Mutex::new(None::<String>));
+        let shown = Arc::clone(&text);
+        metrics.serve_json("/keys.json", move || shown.lock().unwrap().clone());
+        let answer = get_path(address, "/keys.json").await;
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        *text.lock().unwrap() = Some("{}".to_owned());
+        let answer = get_path(address, "/keys.json?x=1").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(
+            answer.contains("content-type: application/json"),
+            "{answer}"
+        );
+        assert!(answer.ends_with("{}"), "{answer}");
+        let answer = get_path(address, "/other.json").await;
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
 
         drain.cancel();
         server.await.unwrap().unwrap();

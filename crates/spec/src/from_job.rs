@@ -165,7 +165,7 @@ impl From<&job::TaskResources> for Resources {
             cores: Some(i64::from(resources.cores)),
             devices: list(&resources.devices),
             networks: list(&resources.networks),
-            disk_mib: None,
+            disk_mib: Some(0),
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DispatchToken, Evaluation,
-    Indexed, IntroductionToken, Job, JobTags, JobTally, LeaderInfo, Namespace, Node,
+    Indexed, IntroductionToken, Job, JobTags, JobTally, Keyring, LeaderInfo, Namespace, Node,
     NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch, ProcessInfo, ScalingEvents,
     SchedulerConfiguration, Volume, VolumeClaim,
 };
@@ -55,6 +55,7 @@ pub enum Entity {
     Services(Box<AllocServices>),
     NodeRevocation(Box<NodeRevocation>),
     Process(ProcessInfo),
+    Keyring(Box<Keyring>),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

@@ -48,6 +48,8 @@ pub enum Key {
     NodeRevocation(NodeId),
     /// A running process of a service.
     Process(ProcessKey),
+    /// The signing keys of identity tokens. The only one of its kind.
+    Keyring,
 }
 
 impl Key {
@@ -74,6 +76,7 @@ impl Key {
             Self::Services(_) => Table::Services,
             Self::NodeRevocation(_) => Table::NodeRevocations,
             Self::Process(_) => Table::Processes,
+            Self::Keyring => Table::Keyring,
         }
     }
 }
@@ -103,8 +106,10 @@ pub enum Table {
     NodeRevocations,
     /// Running processes of services. Only gateways hold them.
     Processes,
+    /// Signing keys of identity tokens, sealed. Only gateways hold them.
+    Keyring,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 16;
+    pub(crate) const COUNT: usize = 17;
 }

@@ -7,7 +7,7 @@
 //! [`dedicated`] sum up the resources of a node's allocations, and [`priorities`] splits that by
 //! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
 //! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
-//! [`job_records`], `introductions`, `processes`, `revocations`, `services`,
+//! [`job_records`], `introductions`, `keyring`, `processes`, `revocations`, `services`,
 //! `staged` and [`summary`] add queries to it; [`job_versions`]
 //! prunes the versions of a job.
 //!
@@ -24,6 +24,7 @@ mod introductions;
 pub mod job_records;
 pub mod job_versions;
 pub mod key;
+mod keyring;
 mod map;
 pub mod node_table;
 pub mod ports;

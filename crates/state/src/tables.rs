@@ -12,8 +12,9 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DeploymentId, EvalId, Evaluation,
-    Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, LeaderInfo,
-    Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo, ProcessKey,
+    Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, Keyring,
+    LeaderInfo, Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo,
+    ProcessKey,
 };
 
 use crate::change::Change;
@@ -70,6 +71,7 @@ pub(crate) struct Tables {
     pub(crate) services: OrdMap<AllocId, Arc<Indexed<AllocServices>>>,
     pub(crate) revocations: OrdMap<NodeId, Arc<Indexed<NodeRevocation>>>,
     pub(crate) processes: OrdMap<ProcessKey, Indexed<ProcessInfo>>,
+    pub(crate) keyring: Option<Arc<Indexed<Keyring>>>,
 }
 
 /// Introduction tokens, and the nodes that have used one.
@@ -216,6 +218,9 @@ impl Tables {
                     value,
                 };
                 self.processes.insert(key, row);
+            }
+            (Key::Keyring, Entity::Keyring(value)) => {
+                self.keyring = Some(indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -476,6 +481,7 @@ impl Tables {
             Key::Services(id) => drop(self.services.remove(id)),
             Key::NodeRevocation(id) => drop(self.revocations.remove(id)),
             Key::Process(key) => drop(self.processes.remove(key)),
+            Key::Keyring => self.keyring = None,
         }
     }
 

@@ -8,7 +8,7 @@ use model::{
     LeaderInfo, Namespace, Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
 use model::{
-    DispatchToken, IntroductionToken, NodeIntroduction, NodeRevocation, PeriodicLaunch,
+    DispatchToken, IntroductionToken, Keyring, NodeIntroduction, NodeRevocation, PeriodicLaunch,
     ProcessInfo, ScalingEvents,
 };
 use serde::Serialize;
@@ -49,6 +49,7 @@ pub enum Value<'a> {
     Services(&'a AllocServices),
     NodeRevocation(&'a NodeRevocation),
     Process(&'a ProcessInfo),
+    Keyring(&'a Keyring),
 }
 
 macro_rules! from_reference {
@@ -85,6 +86,7 @@ from_reference!(
     NodeIntroduction(NodeIntroduction),
     Services(AllocServices),
     NodeRevocation(NodeRevocation),
+    Keyring(Keyring),
     Process(ProcessInfo)
 );
 
@@ -115,6 +117,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::NodeIntroduction(introduction) => Self::NodeIntroduction(introduction),
             Entity::Services(services) => Self::Services(services),
             Entity::NodeRevocation(revocation) => Self::NodeRevocation(revocation),
+            Entity::Keyring(keyring) => Self::Keyring(keyring),
             Entity::Process(process) => Self::Process(process),
         }
     }
@@ -157,6 +160,7 @@ impl Value<'_> {
             | (Key::NodeIntroduction(_), Self::NodeIntroduction(_))
             | (Key::Services(_), Self::Services(_))
             | (Key::NodeRevocation(_), Self::NodeRevocation(_))
+            | (Key::Keyring, Self::Keyring(_))
             | (Key::Process(_), Self::Process(_)) => true,
             _ => false,
         }
@@ -192,6 +196,7 @@ impl Value<'_> {
             Self::NodeIntroduction(introduction) => to_json(introduction),
             Self::Services(services) => to_json(services),
             Self::NodeRevocation(revocation) => to_json(revocation),
+            Self::Keyring(keyring) => to_json(keyring),
             Self::Process(process) => to_json(process),
         }
     }
@@ -277,6 +282,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::NodeIntroduction(_) => Entity::NodeIntroduction(from_json(text)?),
         Key::Services(_) => Entity::Services(from_json(text)?),
         Key::NodeRevocation(_) => Entity::NodeRevocation(from_json(text)?),
+        Key::Keyring => Entity::Keyring(from_json(text)?),
         Key::Process(_) => Entity::Process(from_json(text)?),
     })
 }

@@ -7,7 +7,7 @@
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
 //! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
 //! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`,
-//! `node-revocation/<node>`, `process/<service>/<address>`.
+//! `node-revocation/<node>`, `process/<service>/<address>`, the only `keyring/workload-identity`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -24,6 +24,7 @@ pub const DEFAULT_PREFIX: &str = "/kafila/v1/";
 
 /// A key without a name: the only one of its kind.
 const SCHEDULER_CONFIG: &str = "scheduler-config";
+const KEYRING: &str = "keyring/workload-identity";
 
 /// The keys below one prefix. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,7 @@ impl Keyspace {
             Key::IntroductionToken(id) => format!("{prefix}introduction-token/{id}"),
             Key::NodeIntroduction(id) => format!("{prefix}node-introduction/{id}"),
             Key::Services(id) => format!("{prefix}service/{id}"),
+            Key::Keyring => format!("{prefix}{KEYRING}"),
             Key::NodeRevocation(id) => format!("{prefix}node-revocation/{id}"),
             Key::Process(process) => {
                 let (service, address) = (escape(&process.service), &process.address);
@@ -121,6 +123,9 @@ impl Keyspace {
         let path = full.strip_prefix(&*self.prefix).ok_or_else(foreign)?;
         if path == SCHEDULER_CONFIG {
             return Ok(Key::SchedulerConfig);
+        }
+        if path == KEYRING {
+            return Ok(Key::Keyring);
         }
         let (kind, name) = path.split_once('/').ok_or_else(foreign)?;
         let key = match kind {
@@ -272,6 +277,7 @@ mod tests {
             any::<u128>().prop_map(|bits| Key::Deployment(DeploymentId::from_random(bits))),
             "\\PC{0,12}".prop_map(Key::Election),
             Just(Key::SchedulerConfig),
+            Just(Key::Keyring),
             "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
             "[a-zA-Z0-9-]{1,12}".prop_map(Key::Namespace),
             ("\\PC{0,12}", "[a-zA-Z0-9_.\\[\\]-]{1,12}", any::<u128>()).prop_map(

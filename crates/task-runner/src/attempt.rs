@@ -17,6 +17,8 @@ use tracing::{Instrument, info, info_span, warn};
 
 use crate::artifacts;
 use crate::context::Context;
+use crate::network::AllocNetwork;
+use crate::identities::{self, Held, Identity, Renewal};
 use crate::templates::{self, Outcome};
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.
@@ -26,6 +28,7 @@ const MESSAGES: usize = 16;
 pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
+    network: Arc<AllocNetwork>,
     id: TaskId,
     cancel: CancellationToken,
 }
@@ -34,12 +37,14 @@ impl Attempt {
     pub(crate) fn new(
         context: &Arc<Context>,
         assignment: &Assignment,
+        network: &Arc<AllocNetwork>,
         id: TaskId,
         cancel: CancellationToken,
     ) -> Self {
         Self {
             context: Arc::clone(context),
             assignment: assignment.clone(),
+            network: Arc::clone(network),
             id,
             cancel,
         }
@@ -63,7 +68,7 @@ impl Attempt {
         let metrics = &self.context.metrics;
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         match started {
-            Ok(driver) => {
+            Ok((driver, held)) => {
                 metrics.task_starts.inc();
                 metrics
                     .task_start_duration
@@ -72,7 +77,7 @@ impl Attempt {
                     metrics.allocs_restart.inc();
                 }
                 let _ = answers.send(Event::Started { task, attempt }).await;
-                self.wait(driver.as_ref(), &answers).await;
+                self.wait(driver.as_ref(), held, &answers).await;
             }
             Err(failure) => {
                 metrics.task_start_failures.inc();
@@ -90,11 +95,18 @@ impl Attempt {
         &self,
         messages: Messages,
         answers: &mpsc::Sender<Event>,
-    ) -> Result<Arc<dyn Driver>, StartFailure> {
+    ) -> Result<(Arc<dyn Driver>, Vec<Held>), StartFailure> {
         self.check_directories()?;
+        let network = self.network.ensure(&self.context, &self.assignment);
+        network.await.map_err(|error| StartFailure {
+            step: StartStep::Hook,
+            message: format!("cannot set up the network: {error}"),
+            recoverable: true,
+        })?;
         self.put_payload()?;
+        let (mut variables, held) = self.get_tokens(answers).await?;
         self.fetch_artifacts(answers).await?;
-        let variables = self.render_templates(answers).await?;
+        variables.extend(self.render_templates(answers).await?);
         let (driver, config) = self.config(messages, variables)?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
@@ -112,7 +124,96 @@ impl Attempt {
             },
         })?;
         info!("task started");
-        Ok(driver)
+        Ok((driver, held))
+    }
+
+    /// Gets the tokens of the task's identities, if it has some, and writes their files. Returns the
+    /// variables of those with `env`. Waits while no gateway answers.
+    async fn get_tokens(
+        &self,
+        answers: &mpsc::Sender<Event>,
+    ) -> Result<(BTreeMap<String, String>, Vec<Held>), StartFailure> {
+        let (wanted, user) = self.identities()?;
+        let (_, task) = self.task()?;
+        let Some(dirs) = self.dirs(task).filter(|_| !wanted.is_empty()) else {
+            return Ok(Default::default());
+        };
+        let mut rng = self.context.ids.rng();
+        let requests = identities::requests(self.id.alloc_id, &self.id.task, &wanted);
+        let of = (self.id.task.as_str(), answers);
+        let tokens = self.context.tokens.as_ref();
+        let getting = identities::wait_for_tokens(tokens, &requests, &mut rng, of);
+        let signed = tokio::select! {
+            signed = getting => signed.map_err(|reason| hook(format!("identity token: {reason}")))?,
+            () = self.cancel.cancelled() => {
+                return Err(StartFailure {
+                    recoverable: false,
+                    ..hook("stopped while waiting for an identity token".to_owned())
+                });
+            }
+        };
+        let (files, of_files) = (wanted.clone(), signed.clone());
+        let written = blocking::spawn(move || {
+            identities::write_files(&dirs, &user, files.iter().zip(of_files.iter()))
+        });
+        let written = written.await.unwrap_or_else(|error| Err(error.to_string()));
+        written.map_err(hook)?;
+        let held = wanted.iter().zip(&signed);
+        let held = held.map(|(identity, signed)| Held::fresh(identity, signed, &mut rng));
+        Ok((identities::variables(&wanted, &signed), held.collect()))
+    }
+
+    /// Returns the identities whose tokens the task gets, and the task's user.
+    fn identities(&self) -> Result<(Vec<Identity>, String), StartFailure> {
+        let (_, task) = self.task()?;
+        if task.identities.is_empty() {
+            return Ok(Default::default());
+        }
+        let facts = self.facts();
+        let env = self.env(&facts)?;
+        Ok((
+            identities::of_task(task, &env)?,
+            env.interpolate(&task.user),
+        ))
+    }
+
+    /// Returns the identities of a task that an earlier run of the agent started.
+    async fn found_identities(&self) -> Vec<Held> {
+        let (Ok((identities, _)), Ok((_, task))) = (self.identities(), self.task()) else {
+            return Vec::new();
+        };
+        let Some(dirs) = self.dirs(task).filter(|_| !identities.is_empty()) else {
+            return Vec::new();
+        };
+        let mut rng = self.context.ids.rng();
+        let found = blocking::spawn(move || {
+            let held = identities.iter();
+            held.map(|identity| Held::found(identity, &dirs, &mut rng))
+                .collect()
+        });
+        found.await.unwrap_or_default()
+    }
+
+    /// Renews the task's tokens while it runs.
+    async fn renew(
+        &self,
+        driver: &dyn Driver,
+        held: Vec<Held>,
+        answers: &mpsc::Sender<Event>,
+    ) -> std::convert::Infallible {
+        let dirs = self.task().ok().and_then(|(_, task)| self.dirs(task));
+        let (Some(dirs), Ok((_, user))) = (dirs, self.identities()) else {
+            return std::future::pending().await;
+        };
+        let renewal = Renewal {
+            context: &self.context,
+            id: &self.id,
+            dirs,
+            user,
+            driver,
+            answers,
+        };
+        renewal.run(held).await
     }
 
     /// Writes the dispatch payload, if the task has one.
@@ -232,7 +333,8 @@ impl Attempt {
                 if let Some(message) = note {
                     let _ = answers.send(Event::DriverMessage { task, message }).await;
                 }
-                self.wait(driver.as_ref(), &answers).await;
+                let held = self.found_identities().await;
+                self.wait(driver.as_ref(), held, &answers).await;
                 return;
             }
             Ok((_, Recovery::Exited(exit))) => Event::Exited {
@@ -253,11 +355,14 @@ impl Attempt {
         let _ = answers.send(event).await;
     }
 
-    async fn wait(&self, driver: &dyn Driver, answers: &mpsc::Sender<Event>) {
+    async fn wait(&self, driver: &dyn Driver, held: Vec<Held>, answers: &mpsc::Sender<Event>) {
         self.context.metrics.tasks_running.inc();
         let (sender, messages) = mpsc::channel(MESSAGES);
         let waiting = driver.wait(&self.id, &sender);
-        let ended = self.forward(waiting, messages, answers).await;
+        let ended = tokio::select! {
+            ended = self.forward(waiting, messages, answers) => ended,
+            never = self.renew(driver, held, answers) => match never {},
+        };
         self.context.metrics.tasks_running.dec();
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         let event = match ended {
@@ -343,7 +448,8 @@ impl Attempt {
 
     fn facts(&self) -> NodeFacts {
         let registered = &self.assignment.volume_paths;
-        self.context.facts.with_volumes(registered)
+        let facts = self.context.facts.with_volumes(registered);
+        facts.with_network(self.network.status())
     }
 
     /// Returns the task's environment without the variables of its templates.
@@ -390,6 +496,7 @@ impl Attempt {
             logs: task.logs,
             ports: alloc.resources.ports_of(&task.name).cloned().collect(),
             mounts,
+            network: self.network.task_network(),
             names: TaskNames {
                 namespace: job.namespace.clone(),
                 job_id: job.id.clone(),
@@ -401,6 +508,15 @@ impl Attempt {
             cancel: self.cancel.clone(),
         };
         Ok((Arc::clone(driver), config))
+    }
+}
+
+/// A start that a hook prevents; the restart policy applies.
+fn hook(message: String) -> StartFailure {
+    StartFailure {
+        step: StartStep::Hook,
+        message,
+        recoverable: true,
     }
 }
 

@@ -7,15 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use artifact_fetch::Artifacts;
+use alloc_network::Networks;
 use lifecycle::Limits;
 use local_state::LocalState;
 use model::NodeId;
 use service_kit::{Clock, IdSource};
 use task_drivers::{Driver, NodeFacts};
+use tokio::sync::Semaphore;
 
 use crate::clock::Clocks;
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
+use crate::token_source::{NoTokens, TokenSource};
+
+/// Networks that are set up or removed at a time: each step runs some programs.
+const NETWORK_SLOTS: usize = 8;
 
 /// The drivers of a node, by name.
 pub type Drivers = BTreeMap<&'static str, Arc<dyn Driver>>;
@@ -29,11 +35,17 @@ pub struct Context {
     pub alloc_dir: Option<PathBuf>,
     /// The node's downloads; `None` on a node without storage.
     pub artifacts: Option<Arc<Artifacts>>,
+    /// `None` on a node without storage: its tasks use no network.
+    pub networks: Option<Arc<Networks>>,
+    /// Limits the networks that change at a time.
+    pub network_slots: Semaphore,
     pub state: LocalState,
     pub reporter: Reporter,
     pub clocks: Clocks,
     pub ids: IdSource,
     pub metrics: Metrics,
+    /// Signs the identity tokens of tasks.
+    pub tokens: Arc<dyn TokenSource>,
     /// Kill every task when the agent ends.
     pub stop_tasks_on_exit: bool,
     /// Timeout of the agent's shutdown.
@@ -50,11 +62,14 @@ impl Context {
             limits: Limits::default(),
             alloc_dir: None,
             artifacts: None,
+            networks: None,
+            network_slots: Semaphore::new(NETWORK_SLOTS),
             state,
             reporter: Reporter::default(),
             clocks: Clocks::new(Clock::real()),
             ids,
             metrics: Metrics::default(),
+            tokens: Arc::new(NoTokens),
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),
         }

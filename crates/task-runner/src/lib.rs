@@ -6,7 +6,8 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task, `artifacts` downloads its artifacts, and [`templates`] renders its templates; [`leftovers`] removes the
+//! finds and awaits a task in its allocation's [`network`]; `artifacts` downloads its artifacts, [`templates`] renders its templates, and
+//! [`identities`] gets and renews its tokens from a [`TokenSource`]; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check.
 //!
@@ -20,8 +21,10 @@ mod checks;
 pub mod clock;
 pub mod context;
 pub mod handle;
+mod identities;
 pub mod leftovers;
 pub mod metrics;
+pub mod network;
 mod perform;
 mod probe;
 pub mod reporter;
@@ -31,6 +34,7 @@ mod services;
 mod templates;
 #[cfg(test)]
 mod tests;
+mod token_source;
 
 pub use check_view::CheckView;
 pub use clock::Clocks;
@@ -41,3 +45,4 @@ pub use metrics::Metrics;
 pub use reporter::{BATCH_INTERVAL, Reporter};
 pub use run::spawn;
 pub use runner::Beginning;
+pub use token_source::{NoTokens, TokenError, TokenSource};

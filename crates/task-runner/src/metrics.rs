@@ -21,6 +21,9 @@ pub struct Metrics {
     pub task_start_duration: Histogram,
     pub tasks_reattached: Counter,
     pub tasks_lost: Counter,
+    /// Renewals of a task's identity tokens.
+    pub identity_renewals: Counter,
+    pub identity_renewal_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -35,6 +38,8 @@ impl Default for Metrics {
             task_start_duration: Histogram::new(START_SECONDS),
             tasks_reattached: Counter::default(),
             tasks_lost: Counter::default(),
+            identity_renewals: Counter::default(),
+            identity_renewal_failures: Counter::default(),
         }
     }
 }
@@ -73,6 +78,16 @@ impl Metrics {
             "tasks_lost",
             "Tasks not recovered after a restart of the agent",
             &all.tasks_lost,
+        );
+        counter(
+            "identity_renewals",
+            "Renewals of the identity tokens of running tasks",
+            &all.identity_renewals,
+        );
+        counter(
+            "identity_renewal_failures",
+            "Failed renewals of identity tokens, which are retried",
+            &all.identity_renewal_failures,
         );
         registry.register_with_unit(
             "task_start_duration",

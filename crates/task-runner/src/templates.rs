@@ -15,7 +15,7 @@ use template::{Files, Limits, Lookup, Rendered, Source, Surroundings};
 mod files;
 mod interfaces;
 
-use files::{Content, Folder};
+pub(crate) use files::{Content, Folder};
 
 /// Look-ups that an event names; it counts the others. Source: Nomad's events.
 const NAMED_LOOKUPS: usize = 3;

@@ -65,6 +65,9 @@
 {{- if not $v.tls.dangerouslyExposePlaintext }}{{ fail "tls.enabled is false, and services refuse plaintext between machines: set tls.enabled=true and tls.source, or in a cluster for development tls.dangerouslyExposePlaintext=true" }}{{ end -}}
 {{- $_ := set $settings "tls" (dict "insecure" true "dangerously_expose_plaintext" true) -}}
 {{- end -}}
+{{- if and (eq $name "api-gateway") $v.apiGateway.keyringKeySecret -}}
+{{- $_ := set $settings "keyring_key_file" "/etc/kafila-keyring/keyring_key" -}}
+{{- end -}}
 {{- if eq $name "client-node" -}}
 {{- $gateway := printf "%s://%s:%v" (include "kafila.scheme" $root) (include "kafila.host" (list $root "api-gateway")) (int $v.apiGateway.service.port) -}}
 {{- $_ := set $settings "gateways" (list $gateway) -}}

@@ -167,6 +167,7 @@ readinessProbe:
 {{- $node := $root.Values.clientNode -}}
 {{- $introduction := and $isNode $root.Values.tls.enabled $root.Values.tls.introductionSecret -}}
 {{- $nodeCa := and (eq $name "api-gateway") $root.Values.tls.enabled $root.Values.tls.nodeCaSecret -}}
+{{- $keyring := ternary $root.Values.apiGateway.keyringKeySecret "" (eq $name "api-gateway") -}}
 {{- $etcdSecret := "" -}}
 {{- if not $isNode }}{{ $etcdSecret = include "kafila.etcdClientSecret" $root }}{{ end -}}
 metadata:
@@ -239,6 +240,9 @@ spec:
         {{- if $nodeCa }}
         - {name: node-ca, mountPath: /etc/kafila-node-ca, readOnly: true}
         {{- end }}
+        {{- if $keyring }}
+        - {name: keyring, mountPath: /etc/kafila-keyring, readOnly: true}
+        {{- end }}
         {{- if $etcdSecret }}
         - {name: etcd-tls, mountPath: /etc/kafila-etcd-tls, readOnly: true}
         {{- end }}
@@ -285,6 +289,13 @@ spec:
         secretName: {{ $root.Values.tls.nodeCaSecret }}
         defaultMode: 0440
         items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+    {{- end }}
+    {{- if $keyring }}
+    - name: keyring
+      secret:
+        secretName: {{ $keyring }}
+        defaultMode: 0440
+        items: [{key: keyring_key, path: keyring_key}]
     {{- end }}
     {{- if $etcdSecret }}
     - name: etcd-tls

@@ -88,6 +88,7 @@ def certificates(release):
             yield from introduction(component, workload, tls)
         if component == "api-gateway":
             yield from node_ca(component, workload, tls)
+        yield from keyring(component, workload, release.values["apiGateway"]["keyringKeySecret"])
         if bool(mounted) != (tls["enabled"] and not joins):
             yield f"{component}: has {'a' if mounted else 'no'} certificate"
         for volume in pod(workload).get("volumes", []):
@@ -142,6 +143,17 @@ def node_ca(component, workload, tls):
     expected = [tls["nodeCaSecret"]] if tls["enabled"] and tls["nodeCaSecret"] else []
     if secrets != expected:
         yield f"{component}: mounts {secrets} as the CA of nodes, not {expected}"
+
+
+def keyring(component, workload, secret):
+    """The key-encryption key is for the api-gateway, and readable by its group alone."""
+    volumes = [v["secret"] for v in pod(workload).get("volumes", []) if v["name"] == "keyring"]
+    secrets = [volume["secretName"] for volume in volumes]
+    expected = [secret] if secret and component == "api-gateway" else []
+    if secrets != expected:
+        yield f"{component}: mounts {secrets} as the key of the keyring, not {expected}"
+    elif volumes and volumes[0]["defaultMode"] != 0o440:
+        yield f"{component}: the key of the keyring has mode {volumes[0]['defaultMode']:o}"
 
 
 def secret_of(tls, made, role):

@@ -10,7 +10,7 @@ from .release import SERVICES, container
 # Settings that the chart sets from its other values, so `settings` may not contain them.
 OWN = {"etcd", "listen", "telemetry", "tls"}
 OWN_OF_NODE = OWN | {"gateways", "data_dir", "region", "stop_tasks_on_exit", "host_volumes", "introduction"}
-OWN_OF_GATEWAY = OWN | {"node_ca_cert_file", "node_ca_key_file"}
+OWN_OF_GATEWAY = OWN | {"node_ca_cert_file", "node_ca_key_file", "keyring_key_file"}
 OWN_DRIVERS = {"raw_exec", "mock_driver", "cgroup_parent"}
 # Tables with keys of the operator's choice.
 FREE = {"meta", "host_networks", "log_options"}

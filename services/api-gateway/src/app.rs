@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use admission::space::SpaceLimits;
 use gateway_core::Core;
-use node_gateway::{Mounted, NodeCa, NodeConfig};
+use node_gateway::{KeyringFile, Mounted, NodeCa, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
 use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
 use state::Table;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info, info_span};
+use workload_identity::discovery::issuer_problem;
 
 use crate::backup::slot::BackupSlot;
 use crate::concurrency_limit::ConcurrencyLimit;
@@ -55,6 +56,9 @@ impl Service for ApiGateway {
         if !(Duration::from_secs(10)..=year).contains(&config.node_certificate_ttl) {
             return invalid("`node_certificate_ttl`: want 10s to 8760h");
         }
+        if let Some(problem) = config.oidc_issuer.as_deref().and_then(issuer_problem) {
+            return invalid(&format!("`oidc_issuer`: {problem}"));
+        }
         Ok(())
     }
 
@@ -80,7 +84,9 @@ async fn run_until_drained(
         name => name.to_owned(),
     };
     let node_ca = node_ca(&config, &host)?;
-    let (gateway, nodes) = gateway(config, node_ca, &host, &drain);
+    let keyring = keyring(&config)?;
+    let (gateway, nodes) = gateway(config, (node_ca, keyring), &host, &drain);
+    nodes.serve_documents(&host.metrics);
     let mut loops = JoinSet::new();
     let subscribed = gateway.core.replica.subscribe();
     loops.spawn(
@@ -131,9 +137,22 @@ fn node_ca(config: &Config, host: &Host) -> Result<Option<NodeCa>, Error> {
     Ok(Some(node_ca))
 }
 
+/// Reads the file of key-encryption keys once, so that a wrong one is found at the start.
+fn keyring(config: &Config) -> Result<Option<KeyringFile>, Error> {
+    let Some(path) = &config.keyring_key_file else {
+        return Ok(None);
+    };
+    let file = KeyringFile(path.clone());
+    file.read().map_err(|error| ConfigError::Invalid {
+        service: SERVICE.to_owned(),
+        problem: service_kit::run::chain(&error),
+    })?;
+    Ok(Some(file))
+}
+
 fn gateway(
     config: Config,
-    node_ca: Option<NodeCa>,
+    (node_ca, keyring): (Option<NodeCa>, Option<KeyringFile>),
     host: &Host,
     drain: &CancellationToken,
 ) -> (Shared, Mounted) {
@@ -155,6 +174,8 @@ fn gateway(
         heartbeat_ttl: config.heartbeat_ttl,
         transport: host.transport().clone(),
         node_ca,
+        keyring,
+        oidc_issuer: config.oidc_issuer.clone(),
     };
     let node_metrics = host
         .metrics

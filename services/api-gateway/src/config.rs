@@ -48,6 +48,13 @@ service_host::config! {
         /// its own after two thirds of it; one that is away for longer needs another token.
         #[serde(with = "service_kit::config::duration")]
         pub node_certificate_ttl: Duration = Duration::from_secs(30 * 24 * 3_600),
+        /// File with the key that encrypts the private keys of workload identities in etcd: 32 random bytes
+        /// as base64, as from `openssl rand -base64 32`. The same at all gateways. To replace it, write the
+        /// new key above the old one. Unset: tasks with identities do not start.
+        pub keyring_key_file: Option<PathBuf> = None,
+        /// URL at which Vault, Consul and others find `/.well-known/openid-configuration` of this cluster,
+        /// as they reach it; tokens of tasks name it as `iss`. Unset: neither.
+        pub oidc_issuer: Option<String> = None,
     }
 }
 

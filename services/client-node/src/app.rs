@@ -4,9 +4,10 @@ mod drivers;
 mod machine;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use alloc_network::Networks;
 use fingerprint::Offers;
 use futures::future::BoxFuture;
 use identity::Role;
@@ -36,6 +37,7 @@ use crate::metrics::Metrics;
 use crate::metrics::levels::Levels;
 use crate::session::gateways::Gateways;
 use crate::session::shared::Session;
+use crate::session::tokens::Tokens;
 use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
 
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
@@ -142,6 +144,8 @@ impl App {
                 address,
                 drivers,
                 offers,
+                networks: make_networks(&config, &opened),
+                offered: Mutex::default(),
             },
             listeners: Some(listeners),
             own_certificate,
@@ -177,6 +181,8 @@ impl App {
                 address: NO_SERVER.to_owned(),
                 drivers: make_drivers(&config, &opened),
                 offers: Offers::default(),
+                networks: None,
+                offered: Mutex::default(),
             },
             listeners: None,
             own_certificate: None,
@@ -188,13 +194,21 @@ impl App {
         let machine = parts.machine;
         let alloc_dir = opened.alloc_dir.as_deref();
         let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir);
+        let gateways = Arc::new(parts.gateways);
+        let tokens = Tokens {
+            gateways: Arc::clone(&gateways),
+            node_id: opened.identity.node_id.to_string(),
+            secret: opened.identity.secret.clone(),
+        };
         let tasks = task_runner::Context {
+            tokens: Arc::new(tokens),
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
             },
             alloc_dir: opened.alloc_dir,
             artifacts: parts.artifacts,
+            networks: machine.networks.clone(),
             metrics: parts.metrics.tasks.clone(),
             stop_tasks_on_exit: config.stop_tasks_on_exit,
             shutdown_grace_period: config.shutdown_grace_period,
@@ -213,7 +227,7 @@ impl App {
         Self {
             config,
             context: Arc::new(context),
-            gateways: Arc::new(parts.gateways),
+            gateways,
             restored: opened.restored,
             registry: parts.registry,
             machine,
@@ -363,6 +377,16 @@ struct Parts {
     machine: Machine,
     listeners: Option<Listeners>,
     own_certificate: Option<introduction::Files>,
+}
+
+/// Returns the networks of allocations; `None` on a node without a data directory.
+fn make_networks(config: &Config, opened: &Opened) -> Option<Arc<Networks>> {
+    let state_dir = opened.state_dir.as_deref()?;
+    Some(Arc::new(Networks::new(alloc_network::Settings {
+        config: config.network.clone(),
+        state_dir: state_dir.join("networks"),
+        boot_id: boot_id(),
+    })))
 }
 
 fn make_drivers(config: &Config, opened: &Opened) -> Drivers {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use artifact_fetch::ArtifactConfig;
+pub use alloc_network::NetworkConfig;
 pub use docker_driver::DockerConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
@@ -78,6 +79,7 @@ pub struct Config {
     /// Last port of the range, inclusive.
     pub max_dynamic_port: u16,
     pub drivers: DriversConfig,
+    pub network: NetworkConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
     #[serde(with = "duration")]
@@ -237,6 +239,7 @@ impl Default for Config {
             min_dynamic_port: 20_000,
             max_dynamic_port: 32_000,
             drivers: DriversConfig::default(),
+            network: NetworkConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             artifact: ArtifactConfig::default(),
@@ -345,6 +348,9 @@ impl Config {
             );
             return wrong("min_dynamic_port", problem);
         }
+        if let Some((field, problem)) = self.network.problem() {
+            return wrong(field, problem);
+        }
         for (field, percent) in [
             ("gc.disk_usage_threshold", self.gc.disk_usage_threshold),
             ("gc.inode_usage_threshold", self.gc.inode_usage_threshold),
@@ -390,6 +396,7 @@ impl service_kit::print::Documented for Config {
         artifact_fetch::config::SOURCE,
         docker_driver::config::SOURCE,
         fingerprint::config::SOURCE,
+        alloc_network::config::SOURCE,
     ];
 }
 
@@ -408,6 +415,7 @@ mod tests {
             "reserved",
             "drivers",
             "drivers.docker",
+            "network",
             "gc",
             "artifact",
         ] {

@@ -17,7 +17,7 @@ use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer
 use proto::internal::v1::{
     AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, NewerReport, RegisterNodeRequest,
     RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
-    WatchAllocationsRequest,
+    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
 };
 use service_kit::current_trace_parent;
 use state::Snapshot;
@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 use tracing::{debug, info};
 
+use crate::identities;
 use crate::node_gateway::NodeGateway;
 use crate::report_loop::Stored;
 use crate::requests::{read_node, read_reports, stored_size};
@@ -98,6 +99,22 @@ impl NodeSessions for NodeApi {
             revision: stored.revision,
             newer_reports: newer.collect(),
         }))
+    }
+
+    async fn sign_identities(
+        &self,
+        request: Request<SignIdentitiesRequest>,
+    ) -> Result<Response<SignIdentitiesResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let signed = Box::pin(self.sign(&caller, request.into_inner())).await;
+        let metrics = &self.gateway.metrics;
+        match &signed {
+            Ok(response) => metrics
+                .identity_tokens
+                .inc_by(response.identities.len() as u64),
+            Err(_) => metrics.identity_refusals.inc(),
+        };
+        Ok(Response::new(signed?))
     }
 }
 
@@ -217,6 +234,18 @@ impl NodeApi {
             status: status.as_str().to_owned(),
             gateways: gateway.config.gateways.clone(),
         })
+    }
+
+    async fn sign(
+        &self,
+        caller: &Caller,
+        request: SignIdentitiesRequest,
+    ) -> Result<SignIdentitiesResponse, Error> {
+        let requests = identities::read(&request)?;
+        let node = self
+            .open_session(caller, &request.node_id, &request.secret)
+            .await?;
+        identities::sign(&self.gateway, node.value.id, &requests).await
     }
 
     async fn report(

@@ -10,14 +10,18 @@
 //! reports, which [`packing`] puts into transactions, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
 //! [`restart`] restarts tasks, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
-//! issues the certificates of nodes.
+//! issues the certificates of nodes. [`identities`] signs the tokens of tasks with a key of
+//! [`keyring`], which `keyring_loop` rotates.
 
 pub mod assignments;
 pub mod checks;
 pub mod dispatch_loop;
 pub mod grpc;
 pub mod heartbeats;
+pub mod identities;
 pub mod introduction;
+pub mod keyring;
+mod keyring_loop;
 pub mod liveness_loop;
 pub mod logs;
 pub mod metrics;
@@ -33,6 +37,7 @@ mod services_loop;
 pub mod sessions;
 pub mod watch;
 
+pub use keyring::KeyringFile;
 pub use mount::{Mounted, mount};
 pub use node_ca::NodeCa;
 pub use node_gateway::{NodeConfig, NodeGateway};

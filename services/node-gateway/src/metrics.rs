@@ -24,6 +24,12 @@ pub struct Metrics {
     pub report_batch: Histogram,
     pub log_relays: Gauge,
     introductions: Family<IntroductionLabels, Counter>,
+    /// Signed identity tokens.
+    pub identity_tokens: Counter,
+    /// Requests for identity tokens that were refused or failed.
+    pub identity_refusals: Counter,
+    /// Failed rotations and unusable key files.
+    pub keyring_failures: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -48,6 +54,9 @@ impl Default for Metrics {
             report_batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             log_relays: Gauge::default(),
             introductions: Family::default(),
+            identity_tokens: Counter::default(),
+            identity_refusals: Counter::default(),
+            keyring_failures: Counter::default(),
         }
     }
 }
@@ -95,6 +104,21 @@ impl Metrics {
                 &metrics.full_updates,
             ),
             ("alloc_reports", "Reports of allocations", &metrics.reports),
+            (
+                "identity_tokens",
+                "Signed identity tokens of tasks",
+                &metrics.identity_tokens,
+            ),
+            (
+                "identity_refusals",
+                "Requests of nodes for identity tokens that were refused or failed",
+                &metrics.identity_refusals,
+            ),
+            (
+                "keyring_failures",
+                "Failed looks after the keys that sign identity tokens",
+                &metrics.keyring_failures,
+            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());

@@ -7,14 +7,16 @@ use service_kit::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info_span};
+use workload_identity::Discovery;
 
 use crate::heartbeats::Heartbeats;
 use crate::introduction::MAX_INTRODUCTIONS;
+use crate::keyring::{self, Signer};
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
 use crate::sessions::Sessions;
-use crate::{dispatch_loop, liveness_loop, report_loop, services_loop};
+use crate::{dispatch_loop, keyring_loop, liveness_loop, report_loop, services_loop};
 
 /// A node gateway whose loops do not run yet.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub fn mount(
     drain: CancellationToken,
 ) -> Mounted {
     let (reports, queue) = report_loop::channel();
+    let config_keyring = config.keyring.clone();
     let gateway = NodeGateway {
         heartbeats: Heartbeats::new(config.heartbeat_ttl),
         core,
@@ -39,6 +42,7 @@ pub fn mount(
         reports,
         metrics,
         introducing: Semaphore::new(MAX_INTRODUCTIONS),
+        signer: Signer::new(config_keyring),
         drain,
     };
     Mounted {
@@ -50,6 +54,21 @@ pub fn mount(
 impl Mounted {
     pub fn gateway(&self) -> &Arc<NodeGateway> {
         &self.gateway
+    }
+
+    /// Serves the public keys of identity tokens, and the OpenID document of an issuer, at the HTTP
+    /// address of `registry`.
+    pub fn serve_documents(&self, registry: &service_kit::Metrics) {
+        let core = Arc::clone(&self.gateway.core);
+        registry.serve_json(workload_identity::JWKS_PATH, move || {
+            keyring::published(&core.replica.snapshot())
+        });
+        if let Some(issuer) = &self.gateway.config.oidc_issuer {
+            let document = Discovery::new(issuer).to_json();
+            registry.serve_json(workload_identity::DISCOVERY_PATH, move || {
+                Some(document.clone())
+            });
+        }
     }
 
     /// Spawns the loops, which end with `stop`; `name` is the gateway's name for the
@@ -67,6 +86,10 @@ impl Mounted {
         loops.spawn(report_loop::run(core, metrics, self.queue, stop.clone()));
         let core = Arc::clone(&gateway.core);
         loops.spawn(services_loop::run(core, stop.clone()).instrument(info_span!("services_loop")));
+        loops.spawn(
+            keyring_loop::run(Arc::clone(&gateway), stop.clone())
+                .instrument(info_span!("keyring_loop")),
+        );
         let heartbeats = gateway.heartbeats.clone();
         let transport = gateway.config.transport.clone();
         let (core, metrics) = (Arc::clone(&gateway.core), gateway.metrics.clone());

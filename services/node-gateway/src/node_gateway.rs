@@ -8,6 +8,7 @@ use service_kit::{CancellationToken, Transport};
 use tokio::sync::Semaphore;
 
 use crate::heartbeats::Heartbeats;
+use crate::keyring::{KeyringFile, Signer};
 use crate::metrics::Metrics;
 use crate::node_ca::NodeCa;
 use crate::report_loop::ReportHandle;
@@ -24,6 +25,10 @@ pub struct NodeConfig {
     pub transport: Transport,
     /// Issues the certificates of nodes; `None`: nodes cannot join by themselves.
     pub node_ca: Option<NodeCa>,
+    /// Signs the identity tokens of tasks; `None`: this gateway signs none.
+    pub keyring: Option<KeyringFile>,
+    /// Issuer of the tokens, a URL; `None`: tokens name none, and there is no OpenID document.
+    pub oidc_issuer: Option<String>,
 }
 
 /// Shared by all handlers of node RPCs.
@@ -37,5 +42,6 @@ pub struct NodeGateway {
     pub metrics: Metrics,
     /// Introductions in progress.
     pub introducing: Semaphore,
+    pub signer: Signer,
     pub drain: CancellationToken,
 }

@@ -62,6 +62,67 @@ impl Operator for Fake {
         }))
     }
 
+    async fn list_signing_keys(
+        &self,
+        request: Request<ListSigningKeysRequest>,
+    ) -> Answer<ListSigningKeysResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListSigningKeys", &request, options.as_ref())
+            .await?;
+        let signing_keys = self.state().signing_keys.clone();
+        Ok(Response::new(ListSigningKeysResponse {
+            meta: Some(meta(100)),
+            signing_keys,
+        }))
+    }
+
+    async fn rotate_signing_key(
+        &self,
+        request: Request<RotateSigningKeyRequest>,
+    ) -> Answer<RotateSigningKeyResponse> {
+        self.seen("RotateSigningKey", &request, None).await?;
+        let key = SigningKey {
+            id: "2b7d90aa-0000-4000-8000-000000000000".to_owned(),
+            state: "active".to_owned(),
+            algorithm: "ES256".to_owned(),
+            created_at_ns: 60_000_000_000,
+            active_from_ns: 60_000_000_000,
+            published_until_ns: 0,
+        };
+        let mut state = self.state();
+        for key in &mut state.signing_keys {
+            key.state = "retired".to_owned();
+            key.published_until_ns = 3_600_000_000_000;
+        }
+        state.signing_keys.push(key.clone());
+        Ok(Response::new(RotateSigningKeyResponse {
+            index: 101,
+            signing_key: Some(key),
+        }))
+    }
+
+    async fn remove_signing_key(
+        &self,
+        request: Request<RemoveSigningKeyRequest>,
+    ) -> Answer<RemoveSigningKeyResponse> {
+        self.seen("RemoveSigningKey", &request, None).await?;
+        let prefix = request.into_inner().key_id;
+        let mut state = self.state();
+        let found = state
+            .signing_keys
+            .iter()
+            .position(|key| key.id.starts_with(&prefix))
+            .ok_or_else(|| Status::not_found("no such key"))?;
+        if state.signing_keys[found].state == "active" {
+            return Err(Status::failed_precondition("the key is active"));
+        }
+        let key_id = state.signing_keys.remove(found).id;
+        Ok(Response::new(RemoveSigningKeyResponse {
+            index: 102,
+            key_id,
+        }))
+    }
+
     async fn collect_garbage(
         &self,
         request: Request<CollectGarbageRequest>,

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use jobdiff::{DiffType, diff};
+use model::artifact::{Artifact, ArtifactMode};
 use model::job::{
-    DelayFunction, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
+    DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
 };
+use model::scaling::{ScaledResource, TaskScaling};
 use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate};
-use model::{Job, Operator, Task, TaskGroup, Timestamp};
+use model::template::ChangeMode;
+use model::{Job, Operator, Task, TaskGroup, Timestamp, Vault, WorkloadIdentity};
 
 use crate::support::{changes, full};
 
@@ -64,6 +67,76 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| drop(job.meta.insert("empty".into(), String::new())),
         &["Meta[empty]  => "],
+    ),
+    // Blocks of a task.
+    (
+        |job| {
+            server(job).artifacts.push(Artifact {
+                source: "https://a/b".into(),
+                options: [("checksum".into(), "md5:x".into())].into(),
+                headers: [("X".into(), "y".into())].into(),
+                mode: ArtifactMode::File,
+                insecure: true,
+                destination: "local/b".into(),
+                chown: true,
+            });
+        },
+        &["+ app/server/Artifact"],
+    ),
+    (
+        |job| {
+            server(job).identities.push(WorkloadIdentity {
+                name: "vault_default".into(),
+                ttl: LONG,
+                ..WorkloadIdentity::default()
+            });
+        },
+        &["+ app/server/Identity"],
+    ),
+    (
+        |job| {
+            server(job).vault = Some(Vault {
+                policies: vec![],
+                role: "r".into(),
+                namespace: String::new(),
+                cluster: "default".into(),
+                env: true,
+                disable_file: false,
+                change_mode: ChangeMode::Restart,
+                change_signal: "SIGHUP".into(),
+                allow_token_expiration: false,
+            });
+        },
+        &["+ app/server/Vault"],
+    ),
+    (
+        |job| {
+            server(job).scaling_policies.push(TaskScaling {
+                resource: ScaledResource::VerticalCpu,
+                enabled: true,
+                min: None,
+                max: 500,
+                policy: serde_json::Map::new(),
+            });
+        },
+        &["+ app/server/Scaling"],
+    ),
+    (
+        |job| app(job).networks[0].hostname = "web".into(),
+        &["app/Network/Hostname  => web"],
+    ),
+    (
+        |job| {
+            app(job).networks[0].dns = Some(Dns {
+                servers: vec!["1.1.1.1".into()],
+                ..Dns::default()
+            });
+        },
+        &["+ app/Network/DNS"],
+    ),
+    (
+        |job| drop(app(job).networks[0].cni_args.insert("a".into(), "b".into())),
+        &["+ app/Network/CNI"],
     ),
     // A group.
     (|job| app(job).count = 3, &["app/Count 2 => 3"]),

@@ -66,14 +66,6 @@ pub(super) fn task(
     let driver = driver(check, path, spec.driver.as_deref(), &full_name);
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
     let identities = workload_identity::identities(check, path, spec);
-    if identities
-        .iter()
-        .any(|identity| identity.env || identity.file)
-    {
-        let message =
-            "tasks get no identity tokens from this version of Kafila: leave env and file out";
-        check.error(path.field("identity"), message);
-    }
     let resources = resources::resources(check, path, spec.resources.as_ref(), &full_name);
     let own_ports = resources.networks.iter().flat_map(|network| &network.ports);
     let own_ports = own_ports.map(|port| port.label.as_str());

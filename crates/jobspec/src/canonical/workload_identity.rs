@@ -67,6 +67,13 @@ pub(super) fn identities(
             );
             check.error(path.field("name"), message);
         }
+        let is_seen = identity.env || identity.file;
+        if is_seen && identity.audience.is_empty() {
+            check.warn(format!(
+                "Identity {:?} has no audience: systems that check it refuse its token, write aud = [\"…\"]",
+                identity.name
+            ));
+        }
         identities.push(identity);
     }
     identities
@@ -98,7 +105,15 @@ fn identity(check: &mut Check, path: &Path, spec: &spec::Identity) -> WorkloadId
     if spec.audience.iter().any(String::is_empty) {
         check.error(path.field("aud"), "an audience is empty: remove it");
     }
-    let positive = "Identity TTL must be a positive value: leave it out for tokens without expiry";
+    let positive = "Identity TTL must be a positive value: leave it out for tokens of 24h";
+    let ttl = check
+        .signed_duration(path.field("ttl"), spec.ttl.as_ref(), positive)
+        .unwrap_or_default();
+    let range = WorkloadIdentity::TTL_MIN..=WorkloadIdentity::TTL_MAX;
+    if !ttl.is_zero() && !range.contains(&ttl) {
+        let message = "is out of range: want 20s to 720h, or leave it out for tokens of 24h";
+        check.error(path.field("ttl"), message);
+    }
     WorkloadIdentity {
         name: text(&spec.name),
         audience: spec.audience.clone(),
@@ -108,9 +123,7 @@ fn identity(check: &mut Check, path: &Path, spec: &spec::Identity) -> WorkloadId
         file: spec.file.unwrap_or(false),
         filepath,
         service_name: text(&spec.service_name),
-        ttl: check
-            .signed_duration(path.field("ttl"), spec.ttl.as_ref(), positive)
-            .unwrap_or_default(),
+        ttl,
     }
 }
 

@@ -93,9 +93,9 @@ fn an_unsupported_field_is_refused_unless_it_is_empty() {
     assert_eq!(parsed.warnings, [""; 0]);
     canonicalise(&parsed.job, NOW).unwrap();
     for fields in [
-        json!({"Artifacts": [{}]}),
+        json!({"Actions": [{}]}),
         json!({"Services": [{"Name": "x", "Connect": {"Native": true}}]}),
-        json!({"Vault": {"Role": "x"}}),
+        json!({"CSIPluginConfig": {"ID": "x"}}),
         json!({"Resources": {"SecretsMB": 2}}),
         json!({"Resources": {"NUMA": {"Affinity": "require"}}}),
     ] {
@@ -154,12 +154,29 @@ fn a_text_that_is_no_job_is_refused() {
 }
 
 #[test]
-fn an_identity_that_a_task_would_see_is_refused() {
-    for shown in ["Env", "File"] {
-        let identity = json!({"Identity": {"Name": "default", shown: true}});
-        let parsed = parse_api_json("j.json", &with_task(&identity)).unwrap();
-        let errors = canonicalise(&parsed.job, NOW).unwrap_err().to_string();
-        assert!(errors.contains("tasks get no identity tokens"), "{errors}");
+fn identities_are_accepted_and_their_lives_are_bounded() {
+    let second = 1_000_000_000_u64;
+    for (ttl, is_accepted) in [
+        (0, true),
+        (19 * second, false),
+        (20 * second, true),
+        (720 * 3_600 * second, true),
+        (721 * 3_600 * second, false),
+    ] {
+        let identity = json!({"Name": "aws", "Audience": ["a"], "File": true, "TTL": ttl});
+        let task = json!({"Identity": {"Name": "default", "Env": true}, "Identities": [identity]});
+        let parsed = parse_api_json("j.json", &with_task(&task)).unwrap();
+        match canonicalise(&parsed.job, NOW) {
+            Ok(_) => assert!(is_accepted, "{ttl}"),
+            Err(errors) => {
+                let errors = errors.to_string();
+                assert!(!is_accepted, "{errors}");
+                assert!(
+                    errors.contains("ttl: is out of range: want 20s to 720h"),
+                    "{errors}"
+                );
+            }
+        }
     }
 }
 

@@ -94,7 +94,7 @@ fn a_task_has_the_recorded_defaults() {
     let expected = json!({
         "KillSignal": "", "KillTimeout": 5_000_000_000_u64, "Leader": false, "ShutdownDelay": 0,
         "User": "", "LogConfig": {"Disabled": false, "MaxFileSizeMB": 10, "MaxFiles": 10},
-        "Resources": {"CPU": 100, "Cores": 0, "MemoryMB": 300, "MemoryMaxMB": 0, "Devices": null, "Networks": null},
+        "Resources": {"CPU": 100, "Cores": 0, "MemoryMB": 300, "MemoryMaxMB": 0, "Devices": null, "DiskMB": 0, "Networks": null},
     });
     has(task, &expected, "a task");
     // Shown by the server for every task.

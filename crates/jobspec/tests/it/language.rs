@@ -194,7 +194,7 @@ fn blocks_can_be_made_by_the_list() {
 fn a_dynamic_block_of_an_unknown_or_refused_kind_is_refused() {
     for (kind, message) in [
         ("prot", "Did you mean \"port\"?"),
-        ("dns", "is not supported"),
+        ("device", "is not supported"),
     ] {
         let block = format!(
             "    network {{\n      dynamic \"{kind}\" {{\n        for_each = [1]\n        content {{}}\n      }}\n    }}",
@@ -258,7 +258,7 @@ fn mistakes_in_json_syntax_have_places_too() {
             "a group block is a JSON object",
         ),
         (
-            r#"{"job": {"a": {"group": {"g": {"consul": {}}}}}}"#,
+            r#"{"job": {"a": {"group": {"g": {"secret": {}}}}}}"#,
             (1, 32),
             "is not supported",
         ),

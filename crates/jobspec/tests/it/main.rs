@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod api_json;
+mod blocks;
 mod defaults;
 mod examples;
 mod language;

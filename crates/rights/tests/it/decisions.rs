@@ -26,6 +26,8 @@ fn allowed(name: &str) -> Vec<Role> {
 #[case::plans("kafila.internal.v1.PlanApplier/Submit", &[Role::Worker])]
 #[case::deliveries("kafila.internal.v1.EvalBroker/Ack", &[Role::Worker])]
 #[case::nodes("kafila.internal.v1.NodeSessions/ReportAllocations", &[Role::Node])]
+#[case::tokens_of_tasks("kafila.internal.v1.NodeSessions/SignIdentities", &[Role::Node])]
+#[case::rotation_of_keys("kafila.v1.Operator/RotateSigningKey", &[Role::Operator])]
 #[case::files_of_nodes("kafila.internal.v1.NodeFiles/Logs", &[Role::Gateway])]
 #[case::heartbeats("kafila.internal.v1.Liveness/Report", &[Role::Gateway])]
 fn only_these_roles_may(#[case] method: &str, #[case] roles: &[Role]) {

@@ -362,6 +362,7 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::NodeIntroduction(_)
         | Key::Services(_)
         | Key::NodeRevocation(_)
-        | Key::Process(_) => None,
+        | Key::Process(_)
+        | Key::Keyring => None,
     }
 }

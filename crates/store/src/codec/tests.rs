@@ -318,6 +318,21 @@ fn objects() -> Vec<(Key, Entity)> {
                 version: "0.1.0".to_owned(),
             }),
         ),
+        (
+            Key::Keyring,
+            Entity::Keyring(Box::new(model::Keyring {
+                keys: vec![model::SigningKey {
+                    id: model::SigningKeyId::from_random(1),
+                    public_key: "BAAA".to_owned(),
+                    private_key: model::SealedKey {
+                        sealed_with: "0a1b".to_owned(),
+                        ciphertext: "c2VhbGVk".to_owned(),
+                    },
+                    created_at: Timestamp::from_secs(1_700_000_004),
+                    active_from: Timestamp::from_secs(1_700_000_005),
+                }],
+            })),
+        ),
     ]
 }
 

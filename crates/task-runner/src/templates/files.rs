@@ -15,22 +15,22 @@ use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 const FOLDER_MODE: u32 = 0o777;
 
 /// An open directory.
-pub(super) struct Folder {
+pub(crate) struct Folder {
     descriptor: OwnedFd,
 }
 
 /// A file to write.
-pub(super) struct Content<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) mode: u32,
+pub(crate) struct Content<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) mode: u32,
     /// `None`: the agent's.
-    pub(super) uid: Option<u32>,
+    pub(crate) uid: Option<u32>,
     /// `None`: the agent's.
-    pub(super) gid: Option<u32>,
+    pub(crate) gid: Option<u32>,
 }
 
 impl Folder {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         if !file.metadata()?.is_dir() {
             return Err(io::Error::other(format!(
@@ -47,7 +47,7 @@ impl Folder {
     ///
     /// # Errors
     /// The file is missing, outside of the directory, not a regular file or larger than `size_max`.
-    pub(super) fn read(&self, path: &Path, size_max: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, path: &Path, size_max: usize) -> io::Result<Vec<u8>> {
         // Without O_NONBLOCK, a named pipe would block until it has a writer.
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let how = OpenHow::new()
@@ -73,7 +73,7 @@ impl Folder {
     ///
     /// # Errors
     /// A part of the path is a link or not a directory, or the system's error.
-    pub(super) fn write(&self, path: &Path, content: &Content<'_>) -> io::Result<()> {
+    pub(crate) fn write(&self, path: &Path, content: &Content<'_>) -> io::Result<()> {
         let name = path
             .file_name()
             .ok_or_else(|| io::Error::other("the path names no file"))?;

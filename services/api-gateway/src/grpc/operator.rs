@@ -3,6 +3,7 @@
 use admission::cluster::scheduler_config;
 use gateway_core::Error;
 use model::{Indexed, LeaderInfo, SchedulerConfiguration};
+use node_gateway::keyring;
 use proto::v1;
 use proto::v1::operator_server::Operator;
 use state::{Snapshot, Table};
@@ -110,6 +111,38 @@ impl Operator for Api {
         _request: Request<v1::DisarmEtcdRequest>,
     ) -> Result<Response<v1::DisarmEtcdResponse>, Status> {
         reply(Api::disarm_etcd(self).await)
+    }
+
+    async fn list_signing_keys(
+        &self,
+        request: Request<v1::ListSigningKeysRequest>,
+    ) -> Result<Response<v1::ListSigningKeysResponse>, Status> {
+        let (request, timeout) = open(request);
+        let read = Read::new(request.options, timeout);
+        let tables = [Table::Keyring];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let now = self.gateway.core.now();
+        let answer = |snapshot: &Snapshot| Ok((keyring::list(snapshot, now), String::new()));
+        let (signing_keys, meta) = self.query(&read, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListSigningKeysResponse {
+            meta,
+            signing_keys,
+        }))
+    }
+
+    async fn rotate_signing_key(
+        &self,
+        _request: Request<v1::RotateSigningKeyRequest>,
+    ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
+        reply(self.gateway.node.rotate_signing_key().await)
+    }
+
+    async fn remove_signing_key(
+        &self,
+        request: Request<v1::RemoveSigningKeyRequest>,
+    ) -> Result<Response<v1::RemoveSigningKeyResponse>, Status> {
+        let key_id = request.into_inner().key_id;
+        reply(self.gateway.node.remove_signing_key(&key_id).await)
     }
 
     async fn get_version(

@@ -13,7 +13,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 16] = [
+const ALL: [Table; 17] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -30,6 +30,7 @@ const ALL: [Table; 16] = [
     Table::Services,
     Table::NodeRevocations,
     Table::Processes,
+    Table::Keyring,
 ];
 
 impl Default for TableChanges {

@@ -8,6 +8,7 @@ mod drain;
 mod eligibility;
 mod events;
 mod explain;
+mod identities;
 mod introductions;
 mod jobs;
 mod liveness;

@@ -94,6 +94,7 @@ fn json_says_the_same() {
     assert_eq!(
         spec::Resources {
             cpu_mhz: Some(0),
+            disk_mib: Some(0),
             ..read
         },
         shown

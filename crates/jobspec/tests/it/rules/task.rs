@@ -137,3 +137,28 @@ fn the_signals_of_a_groups_tasks_are_demanded_of_its_node() {
             .is_empty()
     );
 }
+
+#[test]
+#[rustfmt::skip]
+fn identities_and_policies() {
+    check(&[
+        ("", "", "      identity {\n        name = \"a b\"\n      }",
+            "$t.identity[0].name", "Invalid identity name \"a b\""),
+        ("", "", "      identity {\n        name = \"a\"\n      }\n      identity {\n        name = \"a\"\n      }",
+            "$t.identity[1].name", "there are two identities \"a\""),
+        ("", "", "      identity {\n        change_mode = \"script\"\n      }",
+            "$t.identity.change_mode", "Invalid change mode \"script\""),
+        ("", "", "      identity {\n        change_mode = \"signal\"\n      }",
+            "$t.identity.change_signal", "change_signal must be specified"),
+        ("", "", "      identity {\n        filepath = \"../../x\"\n      }",
+            "$t.identity.filepath", "filepath escapes allocation directory"),
+        ("", "", "      identity {\n        ttl = \"-1s\"\n      }",
+            "$t.identity.ttl", "Identity TTL must be a positive value"),
+        ("", "", "      identity {\n        aud = [\"\"]\n      }",
+            "$t.identity.aud", "an audience is empty"),
+        ("", "", "      scaling \"cpu\" {\n      }",
+            "$t.scaling[0].max", "missing: scaling needs the largest amount"),
+        ("", "", "      scaling \"mem\" {\n        min = 9\n        max = 8\n      }",
+            "$t.scaling[0].max", "the largest amount 8 is less than the smallest"),
+    ]);
+}

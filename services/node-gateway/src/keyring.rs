@@ -1,0 +1,276 @@
+//! The keys that sign identity tokens: the file of key-encryption keys, the active key in memory, and the
+//! requests of operators.
+//!
+//! The crate `workload-identity` decides about rotation. Private keys leave this file in no form.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use admission::cluster::keyring::{self as decision, KeyringRefusal};
+use gateway_core::{Error, Step};
+use listing::prefix;
+use model::refusal::{Kind, Refusal};
+use model::{Keyring, SigningKey, SigningKeyId, Timestamp};
+use proto::v1;
+use ring::rand::{SecureRandom, SystemRandom};
+use state::Snapshot;
+use tonic::Code;
+use tracing::info;
+use workload_identity::keyring::{self, KeyState};
+use workload_identity::{ALGORITHM, Jwks, KeyEncryptionKeys, KeyError, SigningPair};
+
+use crate::node_gateway::NodeGateway;
+
+/// Bytes of a key file: eight keys with comments.
+const FILE_MAX: u64 = 16 * 1024;
+
+/// The file of key-encryption keys.
+#[derive(Clone, Debug)]
+pub struct KeyringFile(pub PathBuf);
+
+/// The file of key-encryption keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyringFileError {
+    #[error("cannot read {path}, which `keyring_key_file` names")]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`keyring_key_file` names {path}, which cannot be used")]
+    Unusable {
+        path: PathBuf,
+        #[source]
+        source: KeyError,
+    },
+}
+
+impl KeyringFile {
+    /// Reads the keys. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no keys.
+    pub fn read(&self) -> Result<KeyEncryptionKeys, KeyringFileError> {
+        let path = || self.0.clone();
+        let unreadable = |source| KeyringFileError::Read {
+            path: path(),
+            source,
+        };
+        let length = std::fs::metadata(&self.0).map_err(unreadable)?.len();
+        if length > FILE_MAX {
+            let problem = format!("it has {length} bytes: want at most {FILE_MAX}");
+            return Err(unreadable(io::Error::other(problem)));
+        }
+        let text = std::fs::read_to_string(&self.0).map_err(unreadable)?;
+        KeyEncryptionKeys::parse(&text).map_err(|source| KeyringFileError::Unusable {
+            path: path(),
+            source,
+        })
+    }
+}
+
+/// The reason why a gateway signs nothing.
+#[derive(Debug, thiserror::Error)]
+enum CannotSign {
+    #[error(
+        "this gateway signs no identity tokens: set `keyring_key_file` of the api-gateways, as \
+         docs/identities.md says"
+    )]
+    NoFile,
+    #[error("the keys that sign identity tokens are being made: try again")]
+    NoKeys,
+    #[error("the key that signs identity tokens cannot be used")]
+    Key(#[source] KeyError),
+}
+
+impl Refusal for CannotSign {
+    fn kind(&self) -> Kind {
+        Kind::Unavailable
+    }
+}
+
+/// The key-encryption keys and the active key of one gateway.
+#[derive(Debug)]
+pub struct Signer {
+    file: Option<KeyringFile>,
+    random: SystemRandom,
+    /// As read last; `None`: not read yet.
+    keys: Mutex<Option<Arc<KeyEncryptionKeys>>>,
+    /// The key that signed last, so that it is not opened for each token.
+    active: Mutex<Option<Arc<SigningPair>>>,
+}
+
+impl Signer {
+    pub(crate) fn new(file: Option<KeyringFile>) -> Self {
+        Self {
+            file,
+            random: SystemRandom::new(),
+            keys: Mutex::default(),
+            active: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn random(&self) -> &dyn SecureRandom {
+        &self.random
+    }
+
+    pub(crate) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Reads the file again, and returns its keys.
+    pub(crate) async fn read_file(&self) -> Result<Arc<KeyEncryptionKeys>, Error> {
+        let file = self.file.clone();
+        let file = file.ok_or_else(|| Error::refused(CannotSign::NoFile))?;
+        let read = tokio::task::spawn_blocking(move || file.read()).await;
+        let keys = read
+            .map_err(|error| Error::new(Code::Internal, error))?
+            .map_err(|error| Error::new(Code::Unavailable, error))?;
+        let keys = Arc::new(keys);
+        *lock(&self.keys) = Some(Arc::clone(&keys));
+        Ok(keys)
+    }
+
+    /// Returns the key that signs at `now`.
+    pub(crate) fn active(
+        &self,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> Result<Arc<SigningPair>, Error> {
+        if self.file.is_none() {
+            return Err(Error::refused(CannotSign::NoFile));
+        }
+        let key = snapshot.keyring();
+        let key = key.and_then(|ring| keyring::active(&ring.value, now));
+        let key = key.ok_or_else(|| Error::refused(CannotSign::NoKeys))?;
+        if let Some(known) = lock(&self.active).as_ref().filter(|it| it.id() == key.id) {
+            return Ok(Arc::clone(known));
+        }
+        let keys = lock(&self.keys).clone();
+        let keys = keys.ok_or_else(|| Error::refused(CannotSign::NoKeys))?;
+        let opened = keyring::open(key, &keys, &self.random)
+            .map_err(|error| Error::refused(CannotSign::Key(error)))?;
+        let opened = Arc::new(opened);
+        *lock(&self.active) = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+}
+
+/// No critical section leaves a half-done value.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the document of the published keys; `None`: there are none yet.
+pub fn published(snapshot: &Snapshot) -> Option<String> {
+    let ring = snapshot.keyring()?;
+    Some(Jwks::of(&ring.value).to_json())
+}
+
+/// Returns every key, oldest first.
+pub fn list(snapshot: &Snapshot, now: Timestamp) -> Vec<v1::SigningKey> {
+    let ring = snapshot.keyring();
+    let states = ring.map(|ring| keyring::states(&ring.value, now));
+    let shown = states.into_iter().flatten();
+    shown.map(|(key, state)| show(key, state)).collect()
+}
+
+fn show(key: &SigningKey, state: KeyState) -> v1::SigningKey {
+    let (state, until) = match state {
+        KeyState::Next => ("next", Timestamp::NEVER),
+        KeyState::Active => ("active", Timestamp::NEVER),
+        KeyState::Retired { published_until } => ("retired", published_until),
+    };
+    v1::SigningKey {
+        id: key.id.to_string(),
+        state: state.to_owned(),
+        algorithm: ALGORITHM.to_owned(),
+        created_at_ns: key.created_at.0,
+        active_from_ns: key.active_from.0,
+        published_until_ns: until.0,
+    }
+}
+
+impl NodeGateway {
+    /// Makes a key that signs from now on.
+    ///
+    /// # Errors
+    /// This gateway has no key file, there are too many keys, or the store does not accept the write.
+    pub async fn rotate_signing_key(&self) -> Result<v1::RotateSigningKeyResponse, Error> {
+        let keys = self.signer.read_file().await?;
+        let now = self.core.now();
+        let id = SigningKeyId::from_random(self.core.ids.next_u128());
+        let key = keyring::generate(id, now, now, &keys, self.signer.random())
+            .map_err(|error| Error::new(Code::Internal, error))?;
+        let decide = |snapshot: &Snapshot| {
+            let shown = show(&key, KeyState::Active);
+            Ok(Step::Commit {
+                writes: vec![decision::rotate(snapshot, &key)?],
+                answer: Box::new(move |index| v1::RotateSigningKeyResponse {
+                    index,
+                    signing_key: Some(shown),
+                }),
+            })
+        };
+        let what = || "the signing keys".to_owned();
+        let response = self.core.execute(what, decide).await?;
+        info!(key_id = %id, "signing key rotated by an operator");
+        Ok(response)
+    }
+
+    /// Removes a key that does not sign; `text` is its id or the start of it.
+    ///
+    /// # Errors
+    /// There is no such key, or it is the active one.
+    pub async fn remove_signing_key(
+        &self,
+        text: &str,
+    ) -> Result<v1::RemoveSigningKeyResponse, Error> {
+        let now = self.core.now();
+        let decide = |snapshot: &Snapshot| {
+            let id = find(snapshot, text)?;
+            let write = decision::remove(snapshot, id, now)?;
+            Ok(Step::Commit {
+                writes: vec![write],
+                answer: Box::new(move |index| v1::RemoveSigningKeyResponse {
+                    index,
+                    key_id: id.to_string(),
+                }),
+            })
+        };
+        let what = || format!("signing key {text}");
+        let response = self.core.execute(what, decide).await?;
+        info!(
+            key_id = response.key_id,
+            "signing key removed by an operator"
+        );
+        Ok(response)
+    }
+}
+
+fn find(snapshot: &Snapshot, text: &str) -> Result<SigningKeyId, prefix::NotFound> {
+    let ring = snapshot.keyring().map(|ring| &ring.value.keys);
+    let ids = || ring.into_iter().flatten().map(|key| key.id);
+    let exists = |id| ids().any(|known| known == id);
+    let all = ids().map(|id| (id.0, id));
+    prefix::find("key_id", "signing key", text, SigningKeyId, exists, all)
+}
+
+/// Returns the writes of what is due, if something is.
+pub(crate) fn maintain(
+    snapshot: &Snapshot,
+    keys: &KeyEncryptionKeys,
+    (id, now): (SigningKeyId, Timestamp),
+    random: &dyn SecureRandom,
+) -> Result<Option<state::Write>, KeyringRefusal> {
+    let empty = Keyring::default();
+    let ring = snapshot.keyring().map_or(&empty, |ring| &ring.value);
+    let due = keyring::due(ring, now, keys.current());
+    // A gateway with other key-encryption keys than the rest changes nothing.
+    for key in &ring.keys {
+        keyring::open(key, keys, random)?;
+    }
+    let changed = keyring::apply(ring, &due, (id, now), keys, random)?;
+    Ok((changed != *ring).then(|| decision::replace(snapshot, changed)))
+}

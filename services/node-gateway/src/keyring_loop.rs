@@ -1,0 +1,82 @@
+//! The loop that looks after the signing keys: the first key, rotation by age, removal of retired keys,
+//! and replaced key-encryption keys.
+//!
+//! Every gateway with a key file runs it. A write compares the keyring as it was read, so of two gateways
+//! one makes the next key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::{Error, Step};
+use model::SigningKeyId;
+use rand::RngExt as _;
+use service_kit::Backoff;
+use state::Snapshot;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::keyring;
+use crate::node_gateway::NodeGateway;
+
+/// The interval of looks. Keys change by days; a replaced key file counts within it.
+const INTERVAL: Duration = Duration::from_secs(600);
+/// Shortest and longest pause after a failure.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// Runs until stopped.
+pub(crate) async fn run(gateway: Arc<NodeGateway>, stop: CancellationToken) {
+    if !gateway.signer.has_file() {
+        stop.cancelled().await;
+        return;
+    }
+    let mut rng = gateway.core.ids.rng();
+    let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+    loop {
+        let looked = tokio::select! {
+            () = stop.cancelled() => return,
+            looked = look(&gateway) => looked,
+        };
+        let pause = match looked {
+            Ok(()) => {
+                backoff.reset();
+                // Gateways that start together do not look together.
+                INTERVAL.mul_f64(rng.random_range(0.5..=1.0))
+            }
+            Err(failure) => {
+                gateway.metrics.keyring_failures.inc();
+                let error = failure.message();
+                error!(
+                    error,
+                    "cannot look after the keys that sign identity tokens; retrying"
+                );
+                backoff.next(&mut rng)
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+async fn look(gateway: &NodeGateway) -> Result<(), Error> {
+    let keys = gateway.signer.read_file().await?;
+    let core = &gateway.core;
+    let id = SigningKeyId::from_random(core.ids.next_u128());
+    let now = core.now();
+    let decide = |snapshot: &Snapshot| {
+        let write = keyring::maintain(snapshot, &keys, (id, now), gateway.signer.random())?;
+        Ok(match write {
+            None => Step::IfFresh(false),
+            Some(write) => Step::Commit {
+                writes: vec![write],
+                answer: Box::new(|_| true),
+            },
+        })
+    };
+    let what = || "the signing keys".to_owned();
+    if core.execute(what, decide).await? {
+        info!("the keys that sign identity tokens have changed");
+    }
+    Ok(())
+}

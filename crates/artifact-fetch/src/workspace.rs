@@ -2,7 +2,8 @@
 //!
 //! Shape: `cache/` has downloaded files; `parts/<key>/` is an unfinished download, which another attempt
 //! continues, also after a restart of the agent; `work/<number>/` is one unpacking or clone. The folders
-//! in `parts` and `work` belong to the helper's user.
+//! in `parts` and `work` belong to the helper's user, who passes through those above: `git` opens its own
+//! folder by the whole path.
 
 use std::fs;
 use std::io;
@@ -55,10 +56,11 @@ impl Workspace {
             _ => {}
         }
         let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        for folder in [base.clone(), work, base.join("parts"), base.join("cache")] {
+        builder.recursive(true).mode(0o711);
+        for folder in [base.clone(), work, base.join("parts")] {
             builder.create(folder)?;
         }
+        builder.mode(0o700).create(base.join("cache"))?;
         let workspace = Self {
             base,
             user,

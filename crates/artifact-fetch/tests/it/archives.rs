@@ -74,7 +74,7 @@ async fn every_kind_of_archive_is_unpacked() {
             "{name}"
         );
     }
-    assert!(place.has_no_work());
+    assert!(place.has_no_work().await);
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ async fn a_download_goes_on_for_the_others_when_one_is_cancelled() {
     first.abort();
     second.await.unwrap().unwrap();
     assert_eq!(place.listed(), ["second"]);
-    assert!(place.has_no_work());
+    assert!(place.has_no_work().await);
 }
 
 #[tokio::test]

@@ -88,7 +88,8 @@ async fn failures_of_git_have_its_message_and_no_password() {
         error.contains("git failed:") && error.contains("no-such"),
         "{error}"
     );
-    let one = place.open_with(|config| config.attempts = 1);
+    let other = Place::new();
+    let one = other.open_with(|config| config.attempts = 1);
     let private = wanted("git::http://user:hidden@127.0.0.1:9/r.git");
     let error = message(one.put(&private, &place.at("x", Form::Any)).await);
     assert!(

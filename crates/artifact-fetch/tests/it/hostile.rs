@@ -51,14 +51,7 @@ async fn refused(name: &str, archive: Vec<u8>) -> String {
     );
     assert!(place.listed().is_empty(), "{:?}", place.listed());
     drop(artifacts);
-    // The removal runs on a thread.
-    for _ in 0..100 {
-        if place.has_no_work() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert!(place.has_no_work());
+    assert!(place.has_no_work().await);
     error
 }
 

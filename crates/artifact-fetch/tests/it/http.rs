@@ -41,7 +41,7 @@ async fn a_plain_file_is_put_below_its_name_and_is_executable() {
     assert_eq!(place.read("local/as"), "#!/bin/sh\n");
     // Without an ETag, nothing says that the cached file is still the server's.
     assert_eq!(artifacts.counts().downloads, 2);
-    assert!(place.has_no_work());
+    assert!(place.has_no_work().await);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_part_of_other_content_is_not_continued() {
         .await
         .unwrap();
     assert_eq!(place.read("data"), "new");
-    assert!(place.has_no_work());
+    assert!(place.has_no_work().await);
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn failures_that_do_not_pass_are_not_retried() {
     assert_eq!(server.requests().len(), 1);
     assert_eq!(artifacts.counts().failures, 1);
     let unreachable = message(
-        place
+        Place::new()
             .open_with(|config| config.attempts = 2)
             .put(&wanted("http://127.0.0.1:9/x"), &place.at("", Form::Any))
             .await,
@@ -194,7 +194,7 @@ async fn scenario_063_a_wrong_checksum_fails_and_leaves_no_file() {
             "{failure:?}"
         );
     }
-    assert!(place.listed().is_empty() && place.has_no_work());
+    assert!(place.listed().is_empty() && place.has_no_work().await);
     assert_eq!(artifacts.counts().cache_bytes, 0);
     let right = wanted_with(&server.url("app"), &[("checksum", &sha256("evil"))]);
     artifacts

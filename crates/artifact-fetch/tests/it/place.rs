@@ -16,7 +16,9 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
         fs::create_dir(folder.path().join("task")).unwrap();
         Self { folder }
     }
@@ -74,10 +76,16 @@ impl Place {
         listed(&self.task())
     }
 
-    /// Nothing is left but the cache.
-    pub(crate) fn has_no_work(&self) -> bool {
+    /// Waits until nothing is left but the cache: folders are removed by a thread.
+    pub(crate) async fn has_no_work(&self) -> bool {
         let count = |name: &str| fs::read_dir(self.node().join(name)).unwrap().count();
-        count("work") == 0 && count("parts") == 0
+        for _ in 0..250 {
+            if count("work") == 0 && count("parts") == 0 {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
     }
 }
 

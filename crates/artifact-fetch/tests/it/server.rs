@@ -29,7 +29,7 @@ struct File {
 struct Shared {
     files: BTreeMap<String, File>,
     faults: Vec<Fault>,
-    /// Method, path and headers of each request, lower case.
+    /// Method, path and headers of each request; headers in lower case.
     requests: Vec<String>,
     sent: usize,
 }
@@ -115,7 +115,8 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) -> std::io::Result<()> {
             if line.trim().is_empty() {
                 break;
             }
-            request.push_str(&line.to_lowercase());
+            let is_first = request.is_empty();
+            request.push_str(&if is_first { line } else { line.to_lowercase() });
         }
         let header = |name: &str| {
             let lines = request.lines().skip(1);

@@ -29,8 +29,9 @@ fn artifact(check: &mut Check, path: &Path, spec: &spec::Artifact) -> Artifact {
         |mode| format!("Invalid artifact mode {mode:?}: use any, file or dir"),
     );
     // The node reads a source with a reference, whose value it knows.
-    let texts = spec.options.values().chain([&source]);
-    if !source.is_empty() && !texts.into_iter().any(|text| text.contains("${")) {
+    let has_reference = |text: &String| text.contains("${");
+    let has_reference = spec.options.values().any(has_reference) || source.contains("${");
+    if !source.is_empty() && !has_reference {
         check_source(check, path, &source, spec);
     }
     let destination = spec.destination.clone().filter(|path| !path.is_empty());

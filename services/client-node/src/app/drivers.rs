@@ -58,12 +58,13 @@ pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand:
 /// The folder of the cache cannot be used.
 pub(super) fn artifacts(
     config: &ArtifactConfig,
-    state_dir: Option<&Path>,
+    alloc_dir: Option<&Path>,
 ) -> Result<Option<Arc<Artifacts>>, Error> {
-    let Some(state_dir) = state_dir else {
+    let Some(alloc_dir) = alloc_dir else {
         return Ok(None);
     };
-    let folder = state_dir.join("artifacts");
+    // Of the same file system as the allocations, and outside of the agent's own state.
+    let folder = alloc_dir.with_file_name("artifacts");
     let helper = match config.helper.as_slice() {
         [] => HelperCommand::own_program(ARTIFACT_SUBCOMMAND),
         [program, args @ ..] => HelperCommand {

@@ -92,7 +92,7 @@ impl Cache {
                 _ => fs::remove_file(&path)?,
             }
         }
-        found.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        found.sort_by_key(|one| (one.0, one.1));
         let mut state = State::default();
         for (_, number, key, path, about) in found {
             state.next = state.next.max(number + 1);

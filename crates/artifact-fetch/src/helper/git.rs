@@ -47,10 +47,10 @@ fn try_clone(work: &Git) -> Result<(), Failed> {
     }
     args.extend(["--", &work.url, TREE]);
     run(work, &args)?;
-    if let Some(reference) = &work.reference {
-        if depth.is_none() || is_commit {
-            run(work, &["-C", TREE, "checkout", "--quiet", reference, "--"])?;
-        }
+    if let Some(reference) = &work.reference
+        && (depth.is_none() || is_commit)
+    {
+        run(work, &["-C", TREE, "checkout", "--quiet", reference, "--"])?;
     }
     if Path::new(TREE).join(".gitmodules").exists() {
         let mut args = vec![

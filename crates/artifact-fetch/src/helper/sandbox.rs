@@ -115,10 +115,10 @@ fn restrict(order: &Order, folder: PathFd) -> Result<bool, landlock::RulesetErro
     if let Work::File(file) = &order.work {
         allowed.push((file.path.clone(), files));
     }
-    if let Work::Git(git) = &order.work {
-        if let Some(path) = git.url.strip_prefix("file://") {
-            allowed.push((path.into(), files));
-        }
+    if let Work::Git(git) = &order.work
+        && let Some(path) = git.url.strip_prefix("file://")
+    {
+        allowed.push((path.into(), files));
     }
     if !matches!(order.work, Work::Unpack(_) | Work::File(_)) {
         allowed.extend(PROGRAMS.map(|path| (path.into(), read)));

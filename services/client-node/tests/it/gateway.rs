@@ -11,7 +11,7 @@ use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer
 use proto::internal::v1::{
     AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, NewerReport,
     RegisterNodeRequest, RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
-    WatchAllocationsRequest,
+    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
 };
 use proto::v1;
 use service_kit::CancellationToken;
@@ -431,5 +431,13 @@ impl NodeSessions for Api {
             revision: facts.revision,
             newer_reports: newer,
         }))
+    }
+
+    /// As an older gateway, which lacks the call.
+    async fn sign_identities(
+        &self,
+        _request: Request<SignIdentitiesRequest>,
+    ) -> Result<Response<SignIdentitiesResponse>, Status> {
+        Err(Status::unimplemented("no such method"))
     }
 }

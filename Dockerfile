@@ -29,7 +29,7 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
 ENTRYPOINT ["/usr/local/bin/kafila-entrypoint"]
 CMD ["-help"]
 
-# --- client-node-base: root and what tasks of raw_exec usually call.
+# --- client-node-base: root, what tasks of raw_exec usually call, and what networks of allocations need.
 FROM server-base AS client-node-base
 LABEL org.opencontainers.image.title="Kafila client-node" \
     org.opencontainers.image.description="Node agent of the workload orchestrator Kafila"
@@ -37,7 +37,7 @@ LABEL org.opencontainers.image.title="Kafila client-node" \
 USER 0:0
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates curl iproute2 procps \
+        ca-certificates containernetworking-plugins curl iproute2 iptables nftables procps \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 VOLUME /var/lib/kafila
 CMD ["client-node"]

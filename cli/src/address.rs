@@ -16,6 +16,17 @@ pub struct Address {
     pub source: Source,
 }
 
+impl Address {
+    /// Returns `https` if the command uses TLS, else `http`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.url.starts_with("https:") {
+            "https"
+        } else {
+            "http"
+        }
+    }
+}
+
 /// An address that cannot belong to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(

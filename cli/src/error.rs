@@ -246,19 +246,22 @@ impl Error {
 fn unreachable_text(doing: &str, address: &Address, problem: &str) -> String {
     format!(
         "Error {doing}: cannot reach the gateway at {}: {problem}.\n\
-         That address is {}. Set another one with -address=http://HOST:4646 or KAFILA_ADDR,\n\
+         That address is {}. Set another one with -address={}://HOST:4646 or KAFILA_ADDR,\n\
          or start a local cluster with 'kafila dev'.",
-        address.url, address.source
+        address.url,
+        address.source,
+        address.scheme()
     )
 }
 
 fn foreign_text(doing: &str, address: &Address, problem: &str) -> String {
     format!(
         "Error {doing}: the server at {} is no Kafila gateway: it {problem}.\n\
-         That address is {}. Set the gateway's gRPC address with -address=http://HOST:4646 or \
+         That address is {}. Set the gateway's gRPC address with -address={}://HOST:4646 or \
          KAFILA_ADDR.{}",
         address.url,
         address.source,
+        address.scheme(),
         advice::on_plaintext(&address.url)
     )
 }
@@ -269,9 +272,11 @@ const UNKNOWN_CALL: &str =
 fn unknown_call_text(doing: &str, address: &Address) -> String {
     format!(
         "Error {doing}: {UNKNOWN_CALL} ('kafila version -gateway' shows its version).\n\
-         Its address is {}, {}. Set the gateway's address with -address=http://HOST:4646 or \
+         Its address is {}, {}. Set the gateway's address with -address={}://HOST:4646 or \
          KAFILA_ADDR.",
-        address.url, address.source
+        address.url,
+        address.source,
+        address.scheme()
     )
 }
 
@@ -321,6 +326,19 @@ mod tests {
         };
         assert!(timeout.to_string().contains("within 1500ms"), "{timeout}");
         assert!(timeout.to_string().contains("-timeout=6s"), "{timeout}");
+    }
+
+    #[test]
+    fn the_remedy_has_the_scheme_of_the_address() {
+        let mut address = address();
+        address.url = "https://10.0.0.1:4646".to_owned();
+        let problem = "connection refused";
+        let text = unreachable_text("querying jobs", &address, problem);
+        assert!(text.contains("-address=https://HOST:4646"), "{text}");
+        let text = foreign_text("querying jobs", &address, problem);
+        assert!(text.contains("-address=https://HOST:4646"), "{text}");
+        let text = unknown_call_text("querying jobs", &address);
+        assert!(text.contains("-address=https://HOST:4646"), "{text}");
     }
 
     #[test]

@@ -350,6 +350,11 @@ pub(crate) fn alloc() -> v1::Allocation {
         desired_status: "run".to_owned(),
         client_status: "running".to_owned(),
         client_description: "Tasks are running".to_owned(),
+        network_status: Some(v1::NetworkStatus {
+            interface_name: "eth0".to_owned(),
+            address: "172.26.64.2".to_owned(),
+            address_ipv6: String::new(),
+        }),
         deployment_id: DEPLOYMENT.to_owned(),
         deployment_health: Some(v1::DeploymentHealth {
             healthy: true,

@@ -91,6 +91,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["model", "net", "blocking", "state", "tls"]),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
+    ("alloc-network", &["model", "service-kit"]),
     (
         "docker-driver",
         &["model", "blocking", "service-kit", "task-drivers"],
@@ -99,6 +100,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "task-runner",
         &[
+            "alloc-network",
             "lifecycle",
             "local-state",
             "model",
@@ -159,6 +161,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &[
     "admission",
     "agent",
+    "alloc-network",
     "api-view",
     "applier",
     "broker",

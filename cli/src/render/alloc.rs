@@ -170,6 +170,11 @@ impl Status<'_> {
         } else if alloc.deployment_health.is_some() {
             fields.add("Health", health(alloc));
         }
+        if let Some(network) = &alloc.network_status {
+            let addresses = [network.address.as_str(), network.address_ipv6.as_str()];
+            let addresses: Vec<_> = addresses.into_iter().filter(|it| !it.is_empty()).collect();
+            fields.add_some("Network Address", addresses.join(", "));
+        }
         fields.add_some("Previous Alloc ID", style.id(&alloc.previous_alloc_id));
         fields.add_some("Replacement Alloc ID", style.id(&alloc.next_alloc_id));
         fields.add_some(

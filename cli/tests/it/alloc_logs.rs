@@ -181,6 +181,8 @@ async fn wrong_arguments_are_explained() {
     let said = kafila("alloc logs ffff").at(&gateway.address).await;
     said.ended(1)
         .complained(&["No allocation(s) with prefix or id \"ffff\" found"]);
+    let said = kafila("alloc logs web").at(&gateway.address).await;
+    said.ended(1).complained(&["kafila logs -job web"]);
 }
 
 #[tokio::test]

@@ -65,6 +65,9 @@ pub struct DockerConfig {
     pub log_driver: String,
     /// Options of `log_driver`.
     pub log_options: BTreeMap<String, String>,
+    /// Image of the containers that own the network of an allocation; empty: a built-in one, which needs
+    /// no registry.
+    pub infra_image: String,
     /// Timeout of an image's pull; a task's own takes precedence.
     #[serde(with = "duration")]
     pub image_pull_timeout: Duration,
@@ -101,6 +104,7 @@ impl Default for DockerConfig {
             log_options: log_options
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
+            infra_image: String::new(),
             image_pull_timeout: Duration::from_secs(300),
             pull_activity_timeout: Duration::from_secs(120),
             auth_config: None,

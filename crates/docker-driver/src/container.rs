@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Status};
-use model::ExitResult;
 use model::glob::glob_matches;
+use model::{AllocId, ExitResult};
 use task_drivers::{TaskConfig, TaskId};
 
 use crate::options::Options;
@@ -73,6 +73,14 @@ pub(crate) fn labels(
     labels
 }
 
+/// Returns the labels of an allocation's pause container.
+pub(crate) fn network_labels(alloc_id: AllocId, node_id: &str) -> HashMap<String, String> {
+    let labels = [(ALLOC, alloc_id.to_string()), (NODE, node_id.to_owned())];
+    labels
+        .map(|(label, value)| (label.to_owned(), value))
+        .into()
+}
+
 /// Reads the attempt from a container's labels; `None`: it is none of a node's.
 pub(crate) fn task_id(labels: &HashMap<String, String>) -> Option<TaskId> {
     Some(TaskId {
@@ -99,16 +107,22 @@ pub(crate) struct Found {
     pub(crate) state: State,
     /// The image's stop signal; empty: none.
     pub(crate) stop_signal: String,
+    /// Id of its process; 0: none.
+    pub(crate) pid: i32,
 }
 
 pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
     let state = state(&inspected);
+    let pid = inspected.state.as_ref().and_then(|state| state.pid);
     let config = inspected.config.unwrap_or_default();
     Found {
         id: inspected.id.unwrap_or_default(),
         task_id: task_id(&config.labels.unwrap_or_default()),
         state,
         stop_signal: config.stop_signal.unwrap_or_default(),
+        pid: pid
+            .and_then(|pid| i32::try_from(pid).ok())
+            .unwrap_or_default(),
     }
 }
 
@@ -137,7 +151,6 @@ fn state(inspected: &ContainerInspectResponse) -> State {
 #[cfg(test)]
 mod tests {
     use bollard::models::ContainerState;
-    use model::AllocId;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig,
-    TaskDirs, TaskId, Usage,
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkAsk, NetworkSupport, Recovery,
+    StartError, TaskConfig, TaskDirs, TaskId, Usage,
 };
 
 use crate::settings::NAME;
@@ -26,6 +26,18 @@ impl Driver for Docker {
 
     fn can_mount(&self) -> bool {
         true
+    }
+
+    fn network_support(&self) -> NetworkSupport {
+        NetworkSupport::Makes
+    }
+
+    fn make_network(&self, ask: NetworkAsk) -> BoxFuture<'_, Result<i32, String>> {
+        Box::pin(async move { self.make_pause(&ask).await })
+    }
+
+    fn remove_network(&self, alloc_id: AllocId) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(self.remove_pause(alloc_id))
     }
 
     fn inside(&self, _: &TaskDirs) -> TaskDirs {

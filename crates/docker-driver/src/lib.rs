@@ -6,7 +6,7 @@
 //! every container before it exists; `container` are names, labels and states, `engine` the link to the
 //! engine; `tasks` is the driver's state, and `images`, `start`, `wait` and `stop` its operations behind
 //! the interface in `driver`; `logs` copies output into the task's log files;
-//! `usage` reads what containers use; `maintenance` probes the engine and removes unknown containers.
+//! `pause` owns the network namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine and removes unknown containers.
 //!
 //! **Invariant**: a container of this node without a record is of no use, because the record is
 //! written before the container is created and removed after it.
@@ -22,6 +22,7 @@ mod images;
 mod logs;
 mod maintenance;
 mod options;
+mod pause;
 mod pull;
 mod records;
 mod request;

@@ -42,7 +42,7 @@ impl Records {
         Self { base }
     }
 
-    fn directory(&self, id: &TaskId) -> PathBuf {
+    pub(crate) fn directory(&self, id: &TaskId) -> PathBuf {
         self.base
             .join(id.alloc_id.to_string())
             .join(&id.task)

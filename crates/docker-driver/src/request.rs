@@ -1,6 +1,6 @@
 //! The engine's create request of a task, from its options and the node's settings. No I/O.
 //!
-//! In reading order: [`mounts`] of directories and volumes; [`network`] with published ports;
+//! In reading order: [`mounts`] of directories and volumes; [`network`] with published ports, or [`own_network`] of the allocation;
 //! [`limits`] of cpu, memory and processes; [`rights`]: capabilities, devices and namespaces.
 //!
 //! Source: requests recorded from Nomad's public driver; docs/drivers/docker.md names the
@@ -9,6 +9,7 @@
 mod limits;
 mod mounts;
 mod network;
+mod own_network;
 mod parts;
 mod rights;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig, HostConfigL
 use task_drivers::TaskConfig;
 
 pub(crate) use self::mounts::host_paths;
+pub(crate) use self::own_network::files;
 use self::parts::{map, some, text};
 use crate::container;
 use crate::image::{self, Image};
@@ -55,7 +57,7 @@ pub(crate) fn create(
     rights::set(&mut host, options, settings)?;
     let command = Some(&options.command).filter(|command| !command.is_empty());
     let health = options.healthchecks.as_ref();
-    Ok(ContainerCreateBody {
+    let mut body = ContainerCreateBody {
         image: Some(image::plain(&options.image).to_owned()),
         cmd: some(command.into_iter().chain(&options.args).cloned().collect()),
         entrypoint: some(options.entrypoint.clone()),
@@ -76,7 +78,11 @@ pub(crate) fn create(
         networking_config: network::endpoint(options),
         host_config: Some(host),
         ..ContainerCreateBody::default()
-    })
+    };
+    if let Some(network) = &task.network {
+        own_network::join(&mut body, task, network);
+    }
+    Ok(body)
 }
 
 /// Returns `NAME=value`. With the old `port_map`, a port's variable is the port inside.

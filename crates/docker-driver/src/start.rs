@@ -33,7 +33,7 @@ const FIND_PAUSES: [Duration; 3] = [
 ];
 
 impl Docker {
-    pub(crate) async fn start_task(&self, config: TaskConfig) -> Result<(), StartError> {
+    pub(crate) async fn start_task(&self, mut config: TaskConfig) -> Result<(), StartError> {
         let id = config.id.clone();
         if !self.settings.config.enabled {
             let message = "driver docker is not enabled on this node";
@@ -46,6 +46,7 @@ impl Docker {
             )));
         }
         let options = Options::read(config.config.clone())?;
+        let own_files = self.network_files(&mut config, &options)?;
         let body = request::create(&config, &options, &self.settings);
         let body = body.map_err(StartError::Config)?;
         self.check_sources(&config, &options)?;
@@ -71,6 +72,11 @@ impl Docker {
         self.records
             .put(&id, &record)
             .map_err(|error| failed(format!("cannot write the record of {id}: {error}"), true))?;
+        for (path, text) in own_files {
+            std::fs::write(&path, text).map_err(|error| {
+                failed(format!("cannot write {}: {error}", path.display()), true)
+            })?;
+        }
         let started = async {
             self.get_image(&config, &options).await?;
             let container = self.create(&id, &name, body).await?;
@@ -81,6 +87,33 @@ impl Docker {
             self.clear(&id).await;
         }
         started
+    }
+
+    /// Returns the files of a task with hosts or a resolver of its own in its allocation's network, and
+    /// makes them the task's. They are kept with its record.
+    fn network_files(
+        &self,
+        config: &mut TaskConfig,
+        options: &Options,
+    ) -> Result<Vec<(PathBuf, String)>, StartError> {
+        let Some(network) = &mut config.network else {
+            return Ok(Vec::new());
+        };
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+        let files = request::files(options, &read(&network.hosts), &read(&network.resolv_conf));
+        let files = files.map_err(StartError::Config)?;
+        let directory = self.records.directory(&config.id);
+        let mut own = Vec::new();
+        for (name, text, path) in [
+            ("hosts", files.hosts, &mut network.hosts),
+            ("resolv.conf", files.resolv_conf, &mut network.resolv_conf),
+        ] {
+            if let Some(text) = text {
+                *path = directory.join(name);
+                own.push((path.clone(), text));
+            }
+        }
+        Ok(own)
     }
 
     /// Creates the container. It replaces the ended container of an earlier attempt.

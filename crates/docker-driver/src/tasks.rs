@@ -17,6 +17,8 @@ pub struct Docker {
     pub(crate) engine: Engine,
     pub(crate) records: Records,
     pub(crate) pulls: Pulls,
+    /// Held while the image of pause containers is made.
+    pub(crate) making_image: tokio::sync::Mutex<()>,
     pub(crate) boot_id: String,
     /// The result of the last probe.
     fingerprint: Mutex<Fingerprint>,
@@ -35,6 +37,7 @@ impl Docker {
             engine: Engine::new(settings.config.socket.clone()),
             records: Records::new(settings.state_dir.clone()),
             pulls: Pulls::default(),
+            making_image: tokio::sync::Mutex::default(),
             boot_id: boot_id(),
             fingerprint: Mutex::new(Fingerprint {
                 description: description.to_owned(),

@@ -203,6 +203,7 @@ impl AllocRunner {
             health: self.health(status),
             // The loop adds them: their addresses are facts of the node.
             services: Vec::new(),
+            network: None,
             // The queue of reports numbers it.
             report: 0,
             modify_time: self.state.modify_time,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
+use crate::network_status::NetworkStatus;
 use crate::resources::AllocatedResources;
 use crate::service::ServiceRegistration;
 use crate::task_state::TaskState;
@@ -179,6 +180,9 @@ pub struct AllocClient {
     /// stored value leaves it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRegistration>,
+    /// `None`: the tasks use the node's network, or their own is not set up yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkStatus>,
     /// Report number: later reports have higher numbers. 0: the node does not number its reports.
     #[serde(default, skip_serializing_if = "is_unnumbered")]
     pub report: u64,

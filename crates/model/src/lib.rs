@@ -35,6 +35,7 @@ pub mod leader;
 pub mod memory_max;
 mod name;
 pub mod namespace;
+mod network_status;
 mod new_tasks;
 pub mod node;
 mod node_drain;
@@ -81,6 +82,7 @@ pub use launch::{
 pub use leader::LeaderInfo;
 pub use memory_max::MemoryMax;
 pub use namespace::Namespace;
+pub use network_status::{NetworkStatus, network_attribute};
 pub use new_tasks::{changes_surroundings, needs_new_tasks, restarts_task};
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use node_pool::NodePool;

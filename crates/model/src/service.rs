@@ -42,6 +42,11 @@ pub enum AddressMode {
     #[default]
     Auto,
     Host,
+    /// The allocation's, in its own network.
+    Alloc,
+    /// The allocation's IPv6 address.
+    #[serde(rename = "alloc_ipv6")]
+    AllocIpv6,
 }
 
 impl AddressMode {
@@ -49,6 +54,8 @@ impl AddressMode {
         match self {
             Self::Auto => "auto",
             Self::Host => "host",
+            Self::Alloc => "alloc",
+            Self::AllocIpv6 => "alloc_ipv6",
         }
     }
 }

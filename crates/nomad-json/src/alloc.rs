@@ -37,6 +37,7 @@ pub struct Allocation<'a> {
     #[serde(rename = "DeploymentID")]
     deployment_id: &'a str,
     deployment_status: Option<DeploymentStatus>,
+    network_status: Option<NetworkStatus<'a>>,
     #[serde(rename = "FollowupEvalID")]
     followup_eval_id: &'a str,
     previous_allocation: &'a str,
@@ -78,6 +79,7 @@ impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
                 .collect(),
             deployment_id: &alloc.deployment_id,
             deployment_status: DeploymentStatus::of(alloc),
+            network_status: alloc.network_status.as_ref().map(Into::into),
             followup_eval_id: &alloc.followup_eval_id,
             previous_allocation: &alloc.previous_alloc_id,
             next_allocation: &alloc.next_alloc_id,
@@ -93,6 +95,25 @@ impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
             alloc_modify_index: alloc.alloc_modify_index,
             create_time: alloc.create_time_ns,
             modify_time: alloc.modify_time_ns,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct NetworkStatus<'a> {
+    interface_name: &'a str,
+    address: &'a str,
+    #[serde(rename = "AddressIPv6")]
+    address_ipv6: &'a str,
+}
+
+impl<'a> From<&'a v1::NetworkStatus> for NetworkStatus<'a> {
+    fn from(status: &'a v1::NetworkStatus) -> Self {
+        Self {
+            interface_name: &status.interface_name,
+            address: &status.address,
+            address_ipv6: &status.address_ipv6,
         }
     }
 }

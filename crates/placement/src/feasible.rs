@@ -29,8 +29,8 @@ pub struct Requirements {
     /// Constraints on unique facts.
     node_checks: Vec<Check>,
     drivers: BTreeSet<String>,
-    /// No node has a network of the group's mode.
-    lacks_network: bool,
+    /// The attribute of nodes that set up networks of the group's mode; `None`: all do.
+    network: Option<String>,
     pub distinct_hosts: Option<DistinctHosts>,
     pub distinct_properties: Vec<DistinctProperty>,
     pub resources: model::ComparableResources,
@@ -65,7 +65,7 @@ impl Requirements {
             class_checks,
             node_checks,
             drivers: group.tasks.iter().map(|task| task.driver.clone()).collect(),
-            lacks_network: lacks_network(group),
+            network: network(group),
             distinct_hosts: DistinctHosts::find(levels),
             distinct_properties: DistinctProperty::find(levels),
             resources: group.ask(),
@@ -158,9 +158,12 @@ impl Requirements {
         drivers.filter(|driver| !has_driver(node, driver))
     }
 
-    /// Returns why no node can serve the group's network; `None`: nodes can.
-    pub fn network_fault(&self) -> Option<&str> {
-        self.lacks_network.then_some(LACKS_NETWORK)
+    /// Returns why `node` cannot set up the group's network; `None`: it can.
+    pub fn network_fault(&self, node: &Node) -> Option<&str> {
+        let attribute = self.network.as_ref()?;
+        let value = node.attributes.get(attribute);
+        let has_network = value.is_some_and(|text| parse_bool(text) == Some(true));
+        (!has_network).then_some(LACKS_NETWORK)
     }
 
     fn failed_in_class(&self, node: &Node) -> Option<&Check> {
@@ -171,10 +174,10 @@ impl Requirements {
         if !self.drivers.iter().all(|driver| has_driver(node, driver)) {
             return Err(Infeasible::Drivers);
         }
-        if self.lacks_network {
-            return Err(Infeasible::Network(Cow::Borrowed(LACKS_NETWORK)));
+        match self.network_fault(node) {
+            Some(reason) => Err(Infeasible::Network(Cow::Borrowed(reason))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Returns the host networks and volumes that `node` lacks, which no class covers.
@@ -276,10 +279,13 @@ fn has_driver(node: &Node, driver: &str) -> bool {
     }
 }
 
-/// Nodes have one network, the host's.
-fn lacks_network(group: &TaskGroup) -> bool {
-    let network = group.networks.first();
-    network.is_some_and(|network| !matches!(network.mode.as_str(), "" | "host" | "none"))
+fn network(group: &TaskGroup) -> Option<String> {
+    let network = group.networks.first()?;
+    match network.mode.as_str() {
+        // Every node has its own network.
+        "" | "host" => None,
+        mode => Some(model::network_attribute(mode)),
+    }
 }
 
 #[cfg(test)]
@@ -393,18 +399,27 @@ mod tests {
                 });
             })
         };
-        let node = builders::node(1);
-        let ask = |mode, host_network| {
+        let mut node = builders::node(1);
+        let ask = |node: &Node, mode, host_network| {
             let requirements = with_network(mode, host_network);
             Feasibility::new(&requirements)
-                .check(&node)
+                .check(node)
                 .map_err(|e| e.reason().to_owned())
         };
-        assert_eq!(ask("host", "default"), Ok(()));
-        assert_eq!(ask("", ""), Ok(()));
-        assert_eq!(ask("bridge", ""), Err("missing network".to_owned()));
+        assert_eq!(ask(&node, "host", "default"), Ok(()));
+        assert_eq!(ask(&node, "", ""), Ok(()));
+        let missing = Err("missing network".to_owned());
+        for mode in ["bridge", "none", "cni/lan"] {
+            assert_eq!(ask(&node, mode, ""), missing, "{mode}");
+            let attribute = model::network_attribute(mode);
+            node.attributes.insert(attribute.clone(), "false".into());
+            assert_eq!(ask(&node, mode, ""), missing, "{mode}");
+            node.attributes.insert(attribute, "true".into());
+            assert_eq!(ask(&node, mode, ""), Ok(()), "{mode}");
+        }
+        assert_eq!(ask(&node, "cni/other", ""), missing);
         assert_eq!(
-            ask("host", "private"),
+            ask(&node, "host", "private"),
             Err("missing host network \"private\" for port \"http\"".to_owned())
         );
     }

@@ -1,8 +1,8 @@
 //! The reported state of an allocation: its status, its tasks' states, its health.
 
 use model::{
-    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, ServiceRegistration, TaskEvent,
-    TaskPhase, TaskState,
+    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, NetworkStatus, ServiceRegistration,
+    TaskEvent, TaskPhase, TaskState,
 };
 
 use crate::fields::{
@@ -40,6 +40,7 @@ fn read(wire: v1::AllocClient) -> Read<AllocClient> {
             .transpose()
             .at("deployment_health")?,
         services: each(wire.services, read_service).at("services")?,
+        network: wire.network_status.map(Into::into),
         report: wire.report_number,
         modify_time: time(wire.modify_time_ns),
     })
@@ -124,6 +125,27 @@ impl From<&AllocClient> for v1::AllocClient {
             modify_time_ns: client.modify_time.0,
             report_number: client.report,
             services: client.services.iter().map(Into::into).collect(),
+            network_status: client.network.as_ref().map(Into::into),
+        }
+    }
+}
+
+impl From<v1::NetworkStatus> for NetworkStatus {
+    fn from(wire: v1::NetworkStatus) -> Self {
+        Self {
+            interface: wire.interface_name,
+            address: wire.address,
+            address_ipv6: wire.address_ipv6,
+        }
+    }
+}
+
+impl From<&NetworkStatus> for v1::NetworkStatus {
+    fn from(status: &NetworkStatus) -> Self {
+        Self {
+            interface_name: status.interface.clone(),
+            address: status.address.clone(),
+            address_ipv6: status.address_ipv6.clone(),
         }
     }
 }

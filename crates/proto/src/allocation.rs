@@ -287,6 +287,7 @@ impl v1::Allocation {
             client_description: client.description,
             task_states: client.task_states,
             deployment_health: client.deployment_health,
+            network_status: client.network_status,
             modify_time_ns: desired.modify_time_ns.max(client.modify_time_ns),
             node_name: read.node_name.to_owned(),
             job_type: read.job_type.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use model::job::LogConfig;
@@ -45,6 +46,22 @@ pub trait Driver: Send + Sync {
     /// Returns whether the driver can mount volumes into tasks.
     fn can_mount(&self) -> bool {
         false
+    }
+
+    /// Returns how the driver's tasks use the network of their allocation.
+    fn network_support(&self) -> NetworkSupport {
+        NetworkSupport::HostOnly
+    }
+
+    /// Makes the network namespace of an allocation, without interfaces, or finds the one of an earlier
+    /// call. Returns the id of a process in it. For drivers with [`NetworkSupport::Makes`].
+    fn make_network(&self, _ask: NetworkAsk) -> BoxFuture<'_, Result<i32, String>> {
+        Box::pin(async { Err("the driver makes no networks".to_owned()) })
+    }
+
+    /// Removes what [`Self::make_network`] has made, if anything.
+    fn remove_network(&self, _alloc_id: AllocId) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Starts a task, and returns once its process exists. A process that an earlier call started is
@@ -111,6 +128,34 @@ pub trait Driver: Send + Sync {
     }
 }
 
+/// Use of an allocation's own network by a driver's tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkSupport {
+    /// They use the host's network alone.
+    HostOnly,
+    /// They join the namespace at [`TaskNetwork::namespace`].
+    Joins,
+    /// They join a namespace that the driver itself makes.
+    Makes,
+}
+
+/// An allocation's network that a driver makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkAsk {
+    pub alloc_id: AllocId,
+    pub hostname: String,
+}
+
+/// The network of a task's allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskNetwork {
+    /// The file that pins the namespace.
+    pub namespace: PathBuf,
+    /// Files in place of the host's in `/etc`.
+    pub hosts: PathBuf,
+    pub resolv_conf: PathBuf,
+}
+
 /// One start of one task of one allocation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskId {
@@ -144,6 +189,8 @@ pub struct TaskConfig {
     pub ports: Vec<AllocatedPort>,
     /// The task's mounts of the group's volumes.
     pub mounts: Vec<TaskMount>,
+    /// `None`: the host's.
+    pub network: Option<TaskNetwork>,
     pub names: TaskNames,
     pub machine: MachineSize,
     /// Queue for messages of the start.
@@ -190,6 +237,7 @@ impl TaskConfig {
             logs: LogConfig::default(),
             ports: Vec::new(),
             mounts: Vec::new(),
+            network: None,
             names: TaskNames::default(),
             machine: MachineSize::default(),
             messages: mpsc::channel(1).0,

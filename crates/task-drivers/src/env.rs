@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use model::node::{HostVolume, NodeDevice};
-use model::{AllocatedPort, Allocation, Job, MemoryMax, Node, Task, TaskGroup};
+use model::{AllocatedPort, Allocation, Job, MemoryMax, NetworkStatus, Node, Task, TaskGroup};
 use serde_json::{Map, Value};
 
 use crate::core_list;
@@ -25,6 +25,8 @@ pub struct NodeFacts {
     machine: MachineSize,
     /// Devices that set a variable for their tasks.
     devices: Vec<NodeDevice>,
+    /// Of an allocation with its own network.
+    network: Option<NetworkStatus>,
 }
 
 impl NodeFacts {
@@ -70,6 +72,7 @@ impl NodeFacts {
                 .filter(|device| !device.env.is_empty())
                 .cloned()
                 .collect(),
+            network: None,
         }
     }
 
@@ -91,6 +94,18 @@ impl NodeFacts {
             facts.volumes.entry(name.clone()).or_insert_with(volume);
         }
         facts
+    }
+
+    /// Returns these facts for an allocation with a network of its own.
+    #[must_use]
+    pub fn with_network(mut self, network: Option<NetworkStatus>) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Returns the network of the allocation; `None`: it is the node's.
+    pub fn network(&self) -> Option<&NetworkStatus> {
+        self.network.as_ref()
     }
 
     /// Returns the address of the node that its tasks are reached at; empty: it is not known.
@@ -166,7 +181,7 @@ impl<'a> TaskEnv<'a> {
             variables: BTreeMap::new(),
         };
         env.add_alloc(job, group, alloc);
-        env.add_ports(alloc.resources.group_ports());
+        env.add_group_ports(alloc);
         for meta in [&job.meta, &group.meta] {
             env.add_meta(meta);
         }
@@ -227,7 +242,7 @@ impl<'a> TaskEnv<'a> {
             self.set("NOMAD_MEMORY_MAX_LIMIT", mib.to_string());
         }
         // Where labels are equal, the task's own port wins.
-        self.add_ports(alloc.resources.group_ports());
+        self.add_group_ports(alloc);
         let (own, others): (Vec<_>, Vec<_>) = alloc
             .resources
             .ports
@@ -252,6 +267,28 @@ impl<'a> TaskEnv<'a> {
             self.set(&format!("NOMAD_HOST_IP_{label}"), ip.clone());
             self.set(&format!("NOMAD_HOST_ADDR_{label}"), address);
             self.set(&format!("NOMAD_ALLOC_PORT_{label}"), inside.to_string());
+        }
+    }
+
+    /// Sets the group's ports. In a network of its own, the allocation's address and interface besides.
+    fn add_group_ports(&mut self, alloc: &Allocation) {
+        self.add_ports(alloc.resources.group_ports());
+        let Some(network) = self.node.network() else {
+            return;
+        };
+        let ip = network.any_address();
+        if ip.is_empty() {
+            return;
+        }
+        for port in alloc.resources.group_ports() {
+            let label = &port.label;
+            let address = socket_address(ip, inside_port(port));
+            self.set(
+                &format!("NOMAD_ALLOC_INTERFACE_{label}"),
+                network.interface.clone(),
+            );
+            self.set(&format!("NOMAD_ALLOC_IP_{label}"), ip.to_owned());
+            self.set(&format!("NOMAD_ALLOC_ADDR_{label}"), address);
         }
     }
 
@@ -429,9 +466,13 @@ fn inside_port(port: &AllocatedPort) -> u16 {
 
 /// Returns the port's address on the host; one of IPv6 in brackets.
 fn host_address(port: &AllocatedPort) -> String {
-    match port.host_ip.parse() {
-        Ok(ip) => SocketAddr::new(ip, port.value).to_string(),
-        Err(_) => format!("{}:{}", port.host_ip, port.value),
+    socket_address(&port.host_ip, port.value)
+}
+
+fn socket_address(ip: &str, port: u16) -> String {
+    match ip.parse() {
+        Ok(ip) => SocketAddr::new(ip, port).to_string(),
+        Err(_) => format!("{ip}:{port}"),
     }
 }
 

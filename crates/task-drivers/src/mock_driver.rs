@@ -17,7 +17,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig, TaskId,
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
+    TaskConfig, TaskId,
 };
 use crate::log_files::{LogStream, RotatingLog};
 use crate::signals;
@@ -261,6 +262,11 @@ impl Driver for MockDriver {
     /// A simulated task uses no files, so every volume will do.
     fn can_mount(&self) -> bool {
         true
+    }
+
+    /// A simulated task sends nothing.
+    fn network_support(&self) -> NetworkSupport {
+        NetworkSupport::Joins
     }
 
     fn fingerprint(&self) -> Fingerprint {

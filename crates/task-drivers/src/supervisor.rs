@@ -4,7 +4,7 @@
 //! It is the agent's own binary, started with a hidden subcommand that calls [`main`]. It has no
 //! async runtime and a handful of small threads. In reading order: [`protocol`] between agent and
 //! supervisor; [`files`] in the supervisor's directory; [`run`] is its main function; [`task`]
-//! starts or adopts the task; [`reap`] waits for the task and kills its remaining processes;
+//! starts or adopts the task, in its [`network`]; [`reap`] waits for the task and kills its remaining processes;
 //! [`logs`] copies its output; [`control`] answers the agent.
 //!
 //! The directory identifies the supervisor: a restarted agent finds it there, connects to its socket
@@ -16,6 +16,7 @@ mod control;
 pub(crate) mod files;
 mod logs;
 pub(crate) mod mode;
+mod network;
 pub(crate) mod protocol;
 mod reap;
 mod run;

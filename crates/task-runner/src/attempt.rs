@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
+use crate::network::AllocNetwork;
 use crate::identities::{self, Held, Identity, Renewal};
 use crate::templates::{self, Outcome};
 
@@ -26,6 +27,7 @@ const MESSAGES: usize = 16;
 pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
+    network: Arc<AllocNetwork>,
     id: TaskId,
     cancel: CancellationToken,
 }
@@ -34,12 +36,14 @@ impl Attempt {
     pub(crate) fn new(
         context: &Arc<Context>,
         assignment: &Assignment,
+        network: &Arc<AllocNetwork>,
         id: TaskId,
         cancel: CancellationToken,
     ) -> Self {
         Self {
             context: Arc::clone(context),
             assignment: assignment.clone(),
+            network: Arc::clone(network),
             id,
             cancel,
         }
@@ -92,6 +96,12 @@ impl Attempt {
         answers: &mpsc::Sender<Event>,
     ) -> Result<(Arc<dyn Driver>, Vec<Held>), StartFailure> {
         self.check_directories()?;
+        let network = self.network.ensure(&self.context, &self.assignment);
+        network.await.map_err(|error| StartFailure {
+            step: StartStep::Hook,
+            message: format!("cannot set up the network: {error}"),
+            recoverable: true,
+        })?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
         variables.extend(self.render_templates(answers).await?);
@@ -409,7 +419,8 @@ impl Attempt {
 
     fn facts(&self) -> NodeFacts {
         let registered = &self.assignment.volume_paths;
-        self.context.facts.with_volumes(registered)
+        let facts = self.context.facts.with_volumes(registered);
+        facts.with_network(self.network.status())
     }
 
     /// Returns the task's environment without the variables of its templates.
@@ -456,6 +467,7 @@ impl Attempt {
             logs: task.logs,
             ports: alloc.resources.ports_of(&task.name).cloned().collect(),
             mounts,
+            network: self.network.task_network(),
             names: TaskNames {
                 namespace: job.namespace.clone(),
                 job_id: job.id.clone(),

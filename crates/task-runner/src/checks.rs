@@ -57,10 +57,10 @@ impl Runner {
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let assignment = &self.assignment;
         let group = assignment.job.task_group(&assignment.alloc.task_group)?;
-        let facts = &self.context.facts;
-        let env = services::env(assignment, group, &key.owner, facts);
+        let facts = self.facts();
+        let env = services::env(assignment, group, &key.owner, &facts);
         let (service, check) = (&watched.service, &watched.check);
-        let target = services::target(assignment, (&key.owner, service), &check.port, &env, facts);
+        let target = services::target(assignment, (&key.owner, service), &check.port, &env, &facts);
         let probe = Probe::new(check, target, &env);
         let (interval, limit, epoch) = (check.interval, check.timeout, watched.epoch);
         let answers = self.answers.clone();

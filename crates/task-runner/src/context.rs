@@ -6,16 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloc_network::Networks;
 use lifecycle::Limits;
 use local_state::LocalState;
 use model::NodeId;
 use service_kit::{Clock, IdSource};
 use task_drivers::{Driver, NodeFacts};
+use tokio::sync::Semaphore;
 
 use crate::clock::Clocks;
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
 use crate::token_source::{NoTokens, TokenSource};
+
+/// Networks that are set up or removed at a time: each step runs some programs.
+const NETWORK_SLOTS: usize = 8;
 
 /// The drivers of a node, by name.
 pub type Drivers = BTreeMap<&'static str, Arc<dyn Driver>>;
@@ -27,6 +32,10 @@ pub struct Context {
     pub limits: Limits,
     /// The directory of the allocations' files; `None` on a node without storage.
     pub alloc_dir: Option<PathBuf>,
+    /// `None` on a node without storage: its tasks use no network.
+    pub networks: Option<Arc<Networks>>,
+    /// Limits the networks that change at a time.
+    pub network_slots: Semaphore,
     pub state: LocalState,
     pub reporter: Reporter,
     pub clocks: Clocks,
@@ -49,6 +58,8 @@ impl Context {
             facts: NodeFacts::default(),
             limits: Limits::default(),
             alloc_dir: None,
+            networks: None,
+            network_slots: Semaphore::new(NETWORK_SLOTS),
             state,
             reporter: Reporter::default(),
             clocks: Clocks::new(Clock::real()),

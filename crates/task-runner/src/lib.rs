@@ -6,8 +6,8 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task, [`templates`] renders its templates, and [`identities`] gets and renews its
-//! tokens from a [`TokenSource`]; [`leftovers`] removes the
+//! finds and awaits a task in its allocation's [`network`]; [`templates`] renders its templates, and
+//! [`identities`] gets and renews its tokens from a [`TokenSource`]; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check.
 //!
@@ -23,6 +23,7 @@ pub mod handle;
 mod identities;
 pub mod leftovers;
 pub mod metrics;
+pub mod network;
 mod perform;
 mod probe;
 pub mod reporter;

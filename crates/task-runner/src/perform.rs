@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lifecycle::{Effect, Event};
-use model::{AllocClient, ClientStatus};
+use model::{AllocClient, AllocId, ClientStatus};
 use task_drivers::{AllocDirs, TaskId, alloc_dirs};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, warn};
 
 use crate::attempt::Attempt;
+use crate::context::Context;
 use crate::handle::Progress;
 use crate::leftovers::{ATTEMPT_RETRY_PAUSE, REMOVE_TRIES, remove_attempt};
+use crate::network::AllocNetwork;
 use crate::runner::Runner;
 use crate::services;
 
@@ -47,7 +49,7 @@ impl Runner {
         }
     }
 
-    /// Creates or checks the directories, after obsolete attempts of earlier runs of the agent are
+    /// Creates or checks the directories and the network, after obsolete attempts of earlier runs of the agent are
     /// removed: a task must never run twice.
     fn prerun(&mut self, must_exist: bool) {
         let leftovers = self.take_obsolete_leftovers();
@@ -67,13 +69,18 @@ impl Runner {
             }
         };
         let answers = self.answers.clone();
+        let (network, assignment) = (Arc::clone(&self.network), self.assignment.clone());
         self.work.spawn(
             async move {
                 for id in leftovers {
                     remove_attempt(&context, &id).await;
                 }
                 let built = blocking::spawn(build).await;
-                let built = built.unwrap_or_else(|error| Err(error.to_string()));
+                let mut built = built.unwrap_or_else(|error| Err(error.to_string()));
+                if built.is_ok() {
+                    let made = network.ensure(&context, &assignment).await;
+                    built = made.map_err(|error| format!("cannot set up the network: {error}"));
+                }
                 let _ = answers.send(Event::PrerunDone(built)).await;
             }
             .in_current_span(),
@@ -93,12 +100,16 @@ impl Runner {
         obsolete
     }
 
-    /// Stops and removes the leftover attempts of an ended allocation, then publishes its end. There
-    /// are some if the agent died between storing the end and removing the records, or if the
+    /// Stops and removes the leftover attempts of an ended allocation and its network, then publishes its
+    /// end: a replacement may get the same ports. There are leftovers if the agent died between storing the end and removing the records, or if the
     /// allocation ended before it started.
     pub(crate) fn remove_leftovers(&mut self) {
         let leftovers = std::mem::take(&mut self.leftovers);
+        let network = Arc::clone(&self.network);
         let (context, progress) = (Arc::clone(&self.context), self.progress.clone());
+        let alloc_id = self.alloc_id;
+        let networks = context.networks.as_ref();
+        let has_network = networks.is_some_and(|networks| networks.owner(alloc_id).is_some());
         let ended_at = self.machine.ended_at().unwrap_or_default();
         let publish = move || {
             progress.send_if_modified(|progress| {
@@ -107,7 +118,7 @@ impl Runner {
                 is_first
             })
         };
-        if leftovers.is_empty() {
+        if leftovers.is_empty() && !has_network {
             publish();
             return;
         }
@@ -118,6 +129,9 @@ impl Runner {
             }
             for id in leftovers {
                 remove_attempt(&context, &id).await;
+            }
+            if has_network {
+                remove_network(&context, &network, alloc_id).await;
             }
             publish();
         };
@@ -141,6 +155,7 @@ impl Runner {
         let run = Attempt::new(
             &self.context,
             &self.assignment,
+            &self.network,
             self.task_id(&task, attempt),
             cancel,
         );
@@ -159,6 +174,7 @@ impl Runner {
         let run = Attempt::new(
             &self.context,
             &self.assignment,
+            &self.network,
             self.task_id(&task, attempt),
             cancel,
         );
@@ -217,9 +233,9 @@ impl Runner {
     /// Returns the state to report, with the registrations of its services.
     pub(crate) fn client(&self) -> AllocClient {
         let owners = self.machine.registered();
-        let facts = &self.context.facts;
         AllocClient {
-            services: services::registrations(&self.assignment, &owners, facts),
+            services: services::registrations(&self.assignment, &owners, &self.facts()),
+            network: self.network.status(),
             ..self.machine.client()
         }
     }
@@ -239,5 +255,17 @@ impl Runner {
         if self.is_recorded {
             self.context.reporter.offer(self.alloc_id, client);
         }
+    }
+}
+
+/// Removes the network of an ended allocation. What is left after some tries is removed with its files,
+/// or by the next run of the agent.
+async fn remove_network(context: &Context, network: &AllocNetwork, alloc_id: AllocId) {
+    for _ in 0..REMOVE_TRIES {
+        match network.remove(context, alloc_id).await {
+            Ok(()) => return,
+            Err(error) => warn!(%alloc_id, error, "cannot remove the network of an allocation"),
+        }
+        tokio::time::sleep(ATTEMPT_RETRY_PAUSE).await;
     }
 }

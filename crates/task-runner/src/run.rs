@@ -21,6 +21,7 @@ use crate::check_view::CheckRuns;
 use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
+use crate::network::AllocNetwork;
 use crate::runner::{Beginning, Runner};
 
 /// Capacity of a runner's queues. A runner takes messages within microseconds; senders beyond wait.
@@ -53,6 +54,7 @@ pub fn spawn(
     let ended = machine.ended_at().map_or(Progress::Live, Progress::Ended);
     let (progress, seen) = watch::channel(ended);
     let span = info_span!("alloc", alloc_id = %alloc.id, job_id = %alloc.job_id);
+    let network = Arc::new(AllocNetwork::restored(context, alloc.id));
     let runner = Runner {
         context: Arc::clone(context),
         alloc_id: alloc.id,
@@ -63,6 +65,7 @@ pub fn spawn(
         answers,
         starts: HashMap::new(),
         leftovers: beginning.leftovers,
+        network,
         checks: CheckRuns::default(),
         work: JoinSet::new(),
         progress,
@@ -301,6 +304,10 @@ impl Runner {
             while !remove_all_attempts(&self.context, self.alloc_id).await {
                 warn!("cannot remove the records of tasks; retrying");
                 tokio::time::sleep(ALLOC_RETRY_PAUSE).await;
+            }
+            // The next run of the agent removes what is left.
+            if let Err(error) = self.network.remove(&self.context, self.alloc_id).await {
+                warn!(error, "cannot remove the allocation's network");
             }
         };
         tokio::select! {

@@ -1,12 +1,13 @@
 //! State of an allocation's runner.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Event};
 use model::{AllocId, ClientStatus};
 use rand::rngs::StdRng;
-use task_drivers::{Driver, TaskId};
+use task_drivers::{Driver, NodeFacts, TaskId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::check_view::CheckRuns;
 use crate::context::Context;
 use crate::handle::{Handle, Progress};
+use crate::network::AllocNetwork;
 
 /// Start values of a runner.
 pub struct Beginning {
@@ -41,6 +43,7 @@ pub(crate) struct Runner {
     pub(crate) starts: HashMap<String, CancellationToken>,
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.
     pub(crate) leftovers: Vec<TaskId>,
+    pub(crate) network: Arc<AllocNetwork>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
     /// Effects in progress; aborted with the runner.
@@ -58,6 +61,15 @@ impl Runner {
             alloc_id: self.alloc_id,
             task: task.to_owned(),
             attempt,
+        }
+    }
+
+    /// Returns the node's facts, with the allocation's network if it has its own.
+    pub(crate) fn facts(&self) -> Cow<'_, NodeFacts> {
+        let facts = &self.context.facts;
+        match self.network.status() {
+            None => Cow::Borrowed(facts),
+            network => Cow::Owned(facts.clone().with_network(network)),
         }
     }
 

@@ -1,7 +1,10 @@
 //! Registrations of an allocation's services: names, addresses and ports of those whose owner runs.
 
 use lifecycle::Assignment;
-use model::{Service, ServiceOwner, ServiceRegistration, TaskGroup, registration_id};
+use model::service::AddressMode;
+use model::{
+    NetworkStatus, Service, ServiceOwner, ServiceRegistration, TaskGroup, registration_id,
+};
 use task_drivers::{NodeFacts, TaskEnv};
 
 /// The address of a service or a check on this node.
@@ -98,7 +101,7 @@ pub(crate) fn env<'a>(
 
 /// Returns the address of a service, or with a `port` of its own that of one of its checks.
 ///
-/// `None`: the allocation has no such port.
+/// `None`: the allocation has no such port, or no address of its own.
 pub(crate) fn target(
     assignment: &Assignment,
     (owner, service): (&ServiceOwner, &Service),
@@ -113,16 +116,37 @@ pub(crate) fn target(
         ServiceOwner::Task(task) => task,
     };
     let mut ports = assignment.alloc.resources.ports_of(task);
-    let (host, port) = if let Some(port) = ports.find(|port| port.label == wanted) {
-        (port.host_ip.as_str(), port.value)
-    } else if wanted.is_empty() {
-        (facts.address(), 0)
-    } else {
-        (facts.address(), wanted.parse().ok()?)
+    let found = ports.find(|port| port.label == wanted);
+    let (host, port) = match (own_address(service.address_mode, facts)?, found) {
+        (Some(own), Some(port)) if port.task.is_empty() => (own, port.to),
+        (_, Some(port)) => (port.host_ip.as_str(), port.value),
+        (own, None) => {
+            let host = own.unwrap_or_else(|| facts.address());
+            let port = if wanted.is_empty() {
+                0
+            } else {
+                wanted.parse().ok()?
+            };
+            (host, port)
+        }
     };
     let own = env.interpolate(&service.address);
     let host = if own.is_empty() { host.to_owned() } else { own };
     Some(Target { host, port })
+}
+
+/// Returns the allocation's own address, if the mode asks for it; the outer `None`: it has no such
+/// address.
+fn own_address(mode: AddressMode, facts: &NodeFacts) -> Option<Option<&str>> {
+    let own = |address: fn(&NetworkStatus) -> &str| {
+        let address = facts.network().map(address)?;
+        (!address.is_empty()).then_some(Some(address))
+    };
+    match mode {
+        AddressMode::Auto | AddressMode::Host => Some(None),
+        AddressMode::Alloc => own(NetworkStatus::any_address),
+        AddressMode::AllocIpv6 => own(|network| &network.address_ipv6),
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +215,35 @@ mod tests {
             let found = found.first().map(|it| (it.address.as_str(), it.port));
             assert_eq!(found, want);
         }
+    }
+
+    #[test]
+    fn the_allocations_own_address_has_the_port_inside() {
+        let facts = facts().with_network(Some(NetworkStatus {
+            interface: "eth0".to_owned(),
+            address: "172.26.64.2".to_owned(),
+            address_ipv6: "fd00::2".to_owned(),
+        }));
+        let of = |address_mode, port: &str, facts: &NodeFacts| {
+            let service = Service {
+                address_mode,
+                ..builders::registered("web", port)
+            };
+            let owners = [ServiceOwner::Group];
+            let found = registrations(&assignment(&[service], &[]), &owners, facts);
+            found.first().map(|it| (it.address.clone(), it.port))
+        };
+        let at = |address: &str, port| Some((address.to_owned(), port));
+        for (mode, port, want) in [
+            (AddressMode::Auto, "http", at("10.0.0.7", 25_000)),
+            (AddressMode::Alloc, "http", at("172.26.64.2", 80)),
+            (AddressMode::Alloc, "9090", at("172.26.64.2", 9_090)),
+            (AddressMode::AllocIpv6, "http", at("fd00::2", 80)),
+        ] {
+            assert_eq!(of(mode, port, &facts), want, "{mode:?} {port}");
+        }
+        // In the node's network there is none.
+        assert_eq!(of(AddressMode::Alloc, "http", &NodeFacts::default()), None);
     }
 
     #[test]

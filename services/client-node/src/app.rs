@@ -4,9 +4,10 @@ mod drivers;
 mod machine;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use alloc_network::Networks;
 use fingerprint::Offers;
 use futures::future::BoxFuture;
 use identity::Role;
@@ -141,6 +142,8 @@ impl App {
                 address,
                 drivers,
                 offers,
+                networks: make_networks(&config, &opened),
+                offered: Mutex::default(),
             },
             listeners: Some(listeners),
             own_certificate,
@@ -175,6 +178,8 @@ impl App {
                 address: NO_SERVER.to_owned(),
                 drivers: make_drivers(&config, &opened),
                 offers: Offers::default(),
+                networks: None,
+                offered: Mutex::default(),
             },
             listeners: None,
             own_certificate: None,
@@ -199,6 +204,7 @@ impl App {
                 max_kill_timeout: config.max_kill_timeout,
             },
             alloc_dir: opened.alloc_dir,
+            networks: machine.networks.clone(),
             metrics: parts.metrics.tasks.clone(),
             stop_tasks_on_exit: config.stop_tasks_on_exit,
             shutdown_grace_period: config.shutdown_grace_period,
@@ -366,6 +372,16 @@ struct Parts {
     machine: Machine,
     listeners: Option<Listeners>,
     own_certificate: Option<introduction::Files>,
+}
+
+/// Returns the networks of allocations; `None` on a node without a data directory.
+fn make_networks(config: &Config, opened: &Opened) -> Option<Arc<Networks>> {
+    let state_dir = opened.state_dir.as_deref()?;
+    Some(Arc::new(Networks::new(alloc_network::Settings {
+        config: config.network.clone(),
+        state_dir: state_dir.join("networks"),
+        boot_id: boot_id(),
+    })))
 }
 
 fn make_drivers(config: &Config, opened: &Opened) -> Drivers {

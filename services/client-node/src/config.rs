@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use alloc_network::NetworkConfig;
 pub use docker_driver::DockerConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
@@ -77,6 +78,7 @@ pub struct Config {
     /// Last port of the range, inclusive.
     pub max_dynamic_port: u16,
     pub drivers: DriversConfig,
+    pub network: NetworkConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
     #[serde(with = "duration")]
@@ -235,6 +237,7 @@ impl Default for Config {
             min_dynamic_port: 20_000,
             max_dynamic_port: 32_000,
             drivers: DriversConfig::default(),
+            network: NetworkConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             fingerprint_interval: Duration::from_secs(60),
@@ -342,6 +345,9 @@ impl Config {
             );
             return wrong("min_dynamic_port", problem);
         }
+        if let Some((field, problem)) = self.network.problem() {
+            return wrong(field, problem);
+        }
         for (field, percent) in [
             ("gc.disk_usage_threshold", self.gc.disk_usage_threshold),
             ("gc.inode_usage_threshold", self.gc.inode_usage_threshold),
@@ -380,8 +386,11 @@ impl Config {
 
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
-    const SECTION_SOURCES: &'static [&'static str] =
-        &[docker_driver::config::SOURCE, fingerprint::config::SOURCE];
+    const SECTION_SOURCES: &'static [&'static str] = &[
+        docker_driver::config::SOURCE,
+        fingerprint::config::SOURCE,
+        alloc_network::config::SOURCE,
+    ];
 }
 
 #[cfg(test)]
@@ -399,6 +408,7 @@ mod tests {
             "reserved",
             "drivers",
             "drivers.docker",
+            "network",
             "gc",
         ] {
             assert!(text.contains(&format!("\n[{section}]\n")), "{section}");

@@ -17,9 +17,9 @@ pub struct Debug {
     /// earlier [default: capture once]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Time between two captures
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
-    pub interval: Duration,
+    /// Time between two captures [default: 30s, or the duration if that is shorter]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub interval: Option<Duration>,
     /// Address of the metrics of a service or node, such as 10.0.0.7:7111; repeatable
     #[arg(long = "metrics", value_name = "HOST:PORT", action = ArgAction::Append)]
     pub metrics: Vec<String>,

@@ -146,7 +146,8 @@ async fn find<'a>(
     let Some(job) = &args.job else {
         let prefix = args.id.as_deref().unwrap_or_default();
         let style = context.style_err(false);
-        let alloc = resolve::allocation(&context.connection, prefix, &style).await?;
+        let found = resolve::allocation(&context.connection, prefix, &style).await;
+        let alloc = found.map_err(|error| with_job_hint(error, prefix))?;
         return Ok((alloc, flag.or(args.task.as_deref())));
     };
     if args.id.is_some() && args.task.is_some() {
@@ -156,6 +157,17 @@ async fn find<'a>(
     }
     let alloc = of_job(context, job, args.group.as_deref()).await?;
     Ok((alloc, flag.or(args.id.as_deref())))
+}
+
+/// Adds to an error about an argument that can be no id of an allocation how to read a job's log.
+fn with_job_hint(error: Error, argument: &str) -> Error {
+    let may_be_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    if argument.bytes().all(may_be_id) {
+        return error;
+    }
+    Error::text(format!(
+        "{error}\nFor the log of a job's newest allocation: kafila logs -job {argument}"
+    ))
 }
 
 /// Returns the newest running allocation of a job, or the newest if none runs.

@@ -19,6 +19,7 @@ use tokio::signal::ctrl_c;
 use tokio::time::{Instant, sleep_until};
 
 use self::part::Part;
+use self::schedule::Schedule;
 use crate::args::operator::debug::Debug;
 use crate::context::Context;
 use crate::error::Error;
@@ -26,7 +27,7 @@ use crate::exit::Exit;
 use crate::output::json::pretty;
 
 pub(crate) async fn run(context: &Context, args: &Debug) -> Result<Exit, Error> {
-    let count = schedule::captures(args.duration, args.interval).map_err(Error::text)?;
+    let schedule = schedule::captures(args.duration, args.interval).map_err(Error::text)?;
     let time = now(context);
     let folder = format!("kafila-debug-{}", time.strftime("%Y%m%dT%H%M%SZ"));
     let path = match &args.output {
@@ -41,16 +42,16 @@ pub(crate) async fn run(context: &Context, args: &Debug) -> Result<Exit, Error> 
             path.display()
         )));
     }
-    let mut captured = match count {
+    let mut captured = match schedule {
         None => capture(context, args, "").await,
-        Some(count) => captures(context, args, count).await,
+        Some(schedule) => captures(context, args, schedule).await,
     };
     let mut parts = captured.parts;
     parts.extend(cluster::logs(&context.connection, &captured.services).await);
     parts.extend(args.log_files.iter().map(|file| local::log(file)));
     parts.extend(args.config_files.iter().map(|file| local::config(file)));
     let mut manifest = manifest(&parts, &time.to_string(), &context.connection.address().url);
-    if count.is_some() {
+    if schedule.is_some() {
         manifest["Captures"] = std::mem::take(&mut captured.times).into();
     }
     parts.push(Part::new(
@@ -96,12 +97,13 @@ async fn capture(context: &Context, args: &Debug, folder: &str) -> Captured {
     }
 }
 
-/// Captures `count` times, or until the user presses Ctrl-C.
-async fn captures(context: &Context, args: &Debug, count: u32) -> Captured {
+/// Captures as often as scheduled, or until the user presses Ctrl-C.
+async fn captures(context: &Context, args: &Debug, schedule: Schedule) -> Captured {
+    let Schedule { count, interval } = schedule;
     let started = Instant::now();
     let mut all = Captured::default();
     for number in 0..count {
-        let begins = started + args.interval * number;
+        let begins = started + interval * number;
         tokio::select! {
             () = sleep_until(begins) => {}
             _ = ctrl_c() => {

@@ -577,3 +577,44 @@ fn relative_sources_are_checked_on_disk() {
     let want = [format!("{root}/local/x"), format!("{root}/b")].map(std::path::PathBuf::from);
     assert_eq!(host_paths(&task, &options), want);
 }
+
+#[test]
+fn a_task_in_its_allocations_network_joins_the_pause_container() {
+    let mut task = task(&json!({
+        "ports": ["http"],
+        "hostname": "own",
+        "network_mode": "host",
+        "network_aliases": ["web"],
+        "dns_servers": ["9.9.9.9"],
+        "extra_hosts": ["db:10.0.0.5"],
+    }));
+    task.network = Some(task_drivers::TaskNetwork {
+        namespace: "/run/kafila/netns/1".into(),
+        hosts: "/s/hosts".into(),
+        resolv_conf: "/s/resolv.conf".into(),
+    });
+    let request = request(&task, &open()).unwrap();
+    let host = &request["HostConfig"];
+    let pause = format!("container:kafila_init_{}", task.id.alloc_id);
+    assert_eq!(host["NetworkMode"], pause);
+    // The engine refuses all of these for a joined network.
+    for name in [
+        "PortBindings",
+        "ExtraHosts",
+        "Dns",
+        "DnsSearch",
+        "DnsOptions",
+    ] {
+        assert!(host.get(name).is_none_or(Value::is_null), "{name}: {host}");
+    }
+    for name in ["Hostname", "ExposedPorts", "NetworkingConfig"] {
+        assert!(
+            request.get(name).is_none_or(Value::is_null),
+            "{name}: {request}"
+        );
+    }
+    let binds = host["Binds"].as_array().unwrap();
+    for bind in ["/s/hosts:/etc/hosts", "/s/resolv.conf:/etc/resolv.conf"] {
+        assert!(binds.iter().any(|it| it == bind), "{binds:?}");
+    }
+}

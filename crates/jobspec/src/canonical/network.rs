@@ -8,6 +8,8 @@ use model::node::DEFAULT_HOST_NETWORK;
 use super::check::{Check, Path};
 
 const MAX_PORT: i64 = 65_535;
+/// Source: the kernel's limit of a host name, 64, without its final zero.
+const MAX_HOSTNAME: usize = 63;
 
 pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) -> Vec<Network> {
     let mut used = Used::default();
@@ -19,7 +21,7 @@ pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) 
         }
         let mode = mode(check, &path, spec);
         let network = network(check, &path, spec, mode, DEFAULT_HOST_NETWORK);
-        refuse_settings(check, &path, &network);
+        check_settings(check, &path, &network);
         used.add(check, &path, &network, "");
         networks.push(network);
     }
@@ -124,46 +126,62 @@ fn fixed(port: &Port, number: u16) -> (String, u16) {
 fn mode(check: &mut Check, path: &Path, spec: &spec::Network) -> String {
     let mode = spec.mode.as_deref().filter(|mode| !mode.is_empty());
     let mode = mode.unwrap_or("host");
-    if mode != "host" {
-        let known = matches!(mode, "none" | "bridge") || mode.starts_with("cni/");
-        let message = if known {
-            format!(
-                "network mode {mode:?} is not supported by this version of Kafila: use \
-                 mode = \"host\", in which tasks listen on the node's own ports",
-            )
-        } else {
-            format!("unknown network mode {mode:?}: use mode = \"host\"")
-        };
-        check.error(path.field("mode"), message);
+    let problem = match (mode, mode.strip_prefix("cni/")) {
+        ("host" | "bridge" | "none", _) => None,
+        (_, Some("")) => Some(format!(
+            "network mode {mode:?} names no network: use mode = \"cni/<name>\", with the name in a file of \
+             the nodes' network.cni_config_dir"
+        )),
+        (_, Some(name)) if name.contains('/') => Some(format!(
+            "network mode {mode:?}: the name of a network has no \"/\""
+        )),
+        (_, Some(_)) => None,
+        (_, None) => Some(format!(
+            "unknown network mode {mode:?}: use \"host\", \"bridge\", \"none\" or \"cni/<name>\""
+        )),
+    };
+    if let Some(problem) = problem {
+        check.error(path.field("mode"), problem);
+        return "host".to_owned();
     }
-    "host".to_owned()
+    mode.to_owned()
 }
 
-/// Refuses what no node of this version does.
-fn refuse_settings(check: &mut Check, path: &Path, network: &Network) {
-    let settings = [
-        (
-            "hostname",
-            !network.hostname.is_empty(),
-            "tasks see the node's host name",
-        ),
-        (
-            "dns",
-            network.dns.is_some(),
-            "tasks use the node's resolver",
-        ),
-        (
-            "cni",
-            !network.cni_args.is_empty(),
-            "tasks use the node's network",
-        ),
-    ];
-    for (name, _, reason) in settings.iter().filter(|(_, is_set, _)| *is_set) {
-        check.error(
-            path.field(name),
-            format!("not supported by this version of Kafila: remove it, {reason}"),
+/// Checks the settings of a group's own network.
+fn check_settings(check: &mut Check, path: &Path, network: &Network) {
+    let hostname = &network.hostname;
+    // References are replaced on the node, which checks the result.
+    if !hostname.is_empty() && !hostname.contains("${") && !is_host_name(hostname) {
+        let message = format!(
+            "Hostname is not a valid DNS name: {hostname:?}; use letters, digits, '-' and '.', at most \
+             {MAX_HOSTNAME} characters"
         );
+        check.error(path.field("hostname"), message);
     }
+    let has_own = network.mode != "host";
+    let settings = [
+        ("hostname", !hostname.is_empty()),
+        ("dns", network.dns.is_some()),
+        ("cni", !network.cni_args.is_empty()),
+    ];
+    for (name, _) in settings.iter().filter(|(_, is_set)| *is_set && !has_own) {
+        check.warn(format!(
+            "{}: without effect in mode \"host\", in which tasks use the node's own network",
+            path.field(name)
+        ));
+    }
+}
+
+/// Source: the lengths of RFC 1123; the kernel's limit of a host name is one more.
+fn is_host_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    name.len() <= MAX_HOSTNAME && name.split('.').all(is_label)
 }
 
 fn network(

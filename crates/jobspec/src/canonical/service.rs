@@ -158,10 +158,12 @@ fn address_mode(check: &mut Check, path: &Path, spec: &spec::Service) -> Address
     let found = match mode {
         "" | "auto" => AddressMode::Auto,
         "host" => AddressMode::Host,
+        "alloc" => AddressMode::Alloc,
+        "alloc_ipv6" => AddressMode::AllocIpv6,
         other => {
             check.error(
                 path.field("address_mode"),
-                unknown_mode(other, "\"auto\" or \"host\""),
+                unknown_mode(other, "\"auto\", \"host\", \"alloc\" or \"alloc_ipv6\""),
             );
             AddressMode::Auto
         }

@@ -178,6 +178,11 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
             port: u16::from(draw.u8()),
             task: draw.text(),
         }),
+        network: draw.maybe(|draw| model::NetworkStatus {
+            interface: draw.text(),
+            address: draw.text(),
+            address_ipv6: draw.text(),
+        }),
         report: draw.below(9),
         modify_time: draw.time(),
     }

@@ -317,7 +317,7 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
             let driver = driver.to_owned();
             found.push(PlacementBlocker::Driver { driver, fault });
         }
-        if let Some(reason) = self.requirements.network_fault() {
+        if let Some(reason) = self.requirements.network_fault(node) {
             let reason = reason.to_owned();
             found.push(PlacementBlocker::Unfit { reason });
         }

@@ -341,3 +341,32 @@ fn a_group_that_goes_leaves_its_values_to_the_one_that_comes() {
         assert_eq!(counts, (2, 2), "{goes} goes, {comes} comes");
     }
 }
+
+/// Nodes that lack the network's mode are in the same class as the others but for the attribute.
+#[test]
+fn a_group_with_a_network_of_its_own_goes_to_nodes_that_can_set_it_up() {
+    for mode in ["bridge", "none", "cni/lan"] {
+        let with_mode = |job: Job| {
+            let mut job = with_port(job, None, "default");
+            job.task_groups[0].networks[0].mode = mode.to_owned();
+            job
+        };
+        let mut cluster = TestCluster::new(1);
+        let mut lacking = builders::node(1);
+        let attribute = model::network_attribute(mode);
+        lacking
+            .attributes
+            .insert(attribute.clone(), "false".to_owned());
+        cluster.put_node(lacking);
+        let job = with_mode(builders::service("web", 1));
+        let decision = place(&mut cluster, &job);
+        assert_eq!(reasons(&decision), ["missing network"], "{mode}");
+        let mut able = builders::node(2);
+        able.attributes.insert(attribute, "true".to_owned());
+        let able_id = able.id;
+        cluster.put_node(able);
+        let decision = place(&mut cluster, &job);
+        let nodes: Vec<_> = decision.plan.placements.keys().copied().collect();
+        assert_eq!(nodes, [able_id], "{mode}");
+    }
+}

@@ -13,7 +13,8 @@ use crate::cgroup::{self, Limits, SharedCgroup};
 use crate::config;
 use crate::dirs::is_safe_name;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig, TaskId,
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
+    TaskConfig, TaskId,
 };
 use crate::resource_limits::ResourceLimits;
 use crate::supervisor::files::{self, INTENT, Intent, Logs, Survives};
@@ -140,6 +141,7 @@ impl RawExec {
             limits: Limits::new(&config.resources),
             oom_score_adj: options.oom_score_adj,
             logs,
+            network: config.network,
         })
     }
 
@@ -262,6 +264,10 @@ impl RawExec {
 impl Driver for RawExec {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn network_support(&self) -> NetworkSupport {
+        NetworkSupport::Joins
     }
 
     fn fingerprint(&self) -> Fingerprint {

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Limits;
+use crate::driver::TaskNetwork;
 use crate::process_id::ProcessId;
 
 pub(crate) const INTENT: &str = "intent.json";
@@ -45,6 +46,9 @@ pub(crate) struct Intent {
     /// `None`: output is discarded.
     #[serde(default)]
     pub(crate) logs: Option<Logs>,
+    /// `None`: the host's.
+    #[serde(default)]
+    pub(crate) network: Option<TaskNetwork>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

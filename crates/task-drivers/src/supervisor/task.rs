@@ -14,6 +14,7 @@ use nix::unistd::mkfifo;
 use super::clock;
 use super::files::{self, Intent, STATE, State, Survives, User};
 use super::logs::{Outputs, STREAMS};
+use super::network;
 use super::protocol::VERSION;
 use super::reap::Reaped;
 use crate::affinity;
@@ -57,7 +58,9 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
     let mut command = command(intent, inputs).map_err(|error| Failure::new("task", &error))?;
     let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
     let cgroup = cgroup.filter(|cgroup| cgroup.enter().is_ok());
-    let spawned = spawn(&mut command, cgroup.as_ref(), &intent.limits.cores);
+    let spawned = network::within(intent.network.as_ref(), || {
+        spawn(&mut command, cgroup.as_ref(), &intent.limits.cores)
+    });
     // Killing the group must not kill the supervisor, so a group that it cannot leave is not used.
     let cgroup = cgroup.filter(|_| {
         intent

@@ -182,6 +182,59 @@ fn each_port_has_its_own_address_and_each_volume_its_path() {
     );
 }
 
+/// Recorded from Nomad's public behaviour: addresses are the host's, `NOMAD_PORT_` is the port inside,
+/// and the dash stays in the variables of the allocation's own address.
+#[test]
+fn a_task_in_a_network_of_its_own_sees_both_addresses_of_its_ports() {
+    let job = test_kit::builders::batch("sum", 1);
+    let mut alloc = test_kit::builders::allocation(1, &job, NodeId::from_random(1));
+    alloc.resources.ports = vec![AllocatedPort {
+        label: "db-x".to_owned(),
+        value: 21_429,
+        to: 5_432,
+        host_ip: "10.0.0.7".to_owned(),
+        ..AllocatedPort::default()
+    }];
+    let group = &job.task_groups[0];
+    let of = |address: &str, address_ipv6: &str| {
+        let facts = NodeFacts::default().with_network(Some(model::NetworkStatus {
+            interface: "eth0".to_owned(),
+            address: address.to_owned(),
+            address_ipv6: address_ipv6.to_owned(),
+        }));
+        let env = TaskEnv::new(&job, group, &group.tasks[0], &alloc, &facts, None);
+        let mut lines = lines(env.into_variables());
+        lines.retain(|line| line.contains("db_x") || line.contains("db-x"));
+        lines
+    };
+    assert_eq!(
+        of("172.26.64.2", ""),
+        [
+            "NOMAD_ADDR_db_x=10.0.0.7:21429",
+            "NOMAD_ALLOC_ADDR_db-x=172.26.64.2:5432",
+            "NOMAD_ALLOC_INTERFACE_db-x=eth0",
+            "NOMAD_ALLOC_IP_db-x=172.26.64.2",
+            "NOMAD_ALLOC_PORT_db-x=5432",
+            "NOMAD_HOST_ADDR_db-x=10.0.0.7:21429",
+            "NOMAD_HOST_IP_db-x=10.0.0.7",
+            "NOMAD_HOST_PORT_db_x=21429",
+            "NOMAD_IP_db_x=10.0.0.7",
+            "NOMAD_PORT_db_x=5432",
+        ]
+    );
+    let ipv6 = of("", "fd00::2");
+    assert!(
+        ipv6.contains(&"NOMAD_ALLOC_ADDR_db-x=[fd00::2]:5432".to_owned()),
+        "{ipv6:?}"
+    );
+    // In mode none there is no address.
+    assert!(
+        !of("", "")
+            .iter()
+            .any(|line| line.contains("NOMAD_ALLOC_IP"))
+    );
+}
+
 #[test]
 fn a_simulated_node_has_no_directories() {
     let job = test_kit::builders::batch("sum", 1);

@@ -1,18 +1,18 @@
-//! Removal of leftover tasks and directories that no server wants.
+//! Removal of leftover tasks, networks and directories that no server wants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::AllocId;
 use task_drivers::{TaskId, alloc_dirs};
-use task_runner::remove_attempt;
+use task_runner::{network, remove_attempt};
 use tracing::{info, warn};
 
 use super::agent::{Agent, Facts};
 
 impl Agent {
-    /// After a full list, ends the tasks of unlisted allocations and removes the directories of
-    /// unknown ones. They are left by an agent that died, or lost its state, before it stored the
+    /// After a full list, ends the tasks of unlisted allocations and removes the networks and directories
+    /// of unknown ones. They are left by an agent that died, or lost its state, before it stored the
     /// assignment.
     pub(super) fn remove_unwanted(&self) {
         let (unwanted, wanted_dirs) = {
@@ -25,11 +25,16 @@ impl Agent {
         let unwanted: Vec<TaskId> = unwanted.into_values().flatten().collect();
         let base = self.context.tasks.alloc_dir.as_deref();
         // Listed now, before the next assignment creates directories.
-        let unwanted_dirs = match (base, wanted_dirs) {
-            (Some(base), Some(wanted)) => alloc_dirs::except(base, &wanted),
+        let unwanted_dirs = match (base, &wanted_dirs) {
+            (Some(base), Some(wanted)) => alloc_dirs::except(base, wanted),
             _ => Vec::new(),
         };
-        if unwanted.is_empty() && unwanted_dirs.is_empty() {
+        let networks = self.context.tasks.networks.as_ref();
+        let unwanted_networks = match (networks, &wanted_dirs) {
+            (Some(networks), Some(wanted)) => network::unwanted(networks, wanted),
+            _ => Vec::new(),
+        };
+        if unwanted.is_empty() && unwanted_dirs.is_empty() && unwanted_networks.is_empty() {
             return;
         }
         let (context, drain) = (Arc::clone(&self.context), self.drain.clone());
@@ -37,6 +42,7 @@ impl Agent {
             for id in unwanted {
                 remove_attempt(&context.tasks, &id).await;
             }
+            network::sweep(&context.tasks, unwanted_networks).await;
             for dirs in unwanted_dirs {
                 info!(directory = %dirs.root.display(), "removing a directory without an allocation");
                 let removed = blocking::spawn(move || alloc_dirs::remove(&dirs)).await;

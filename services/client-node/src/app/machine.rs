@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use alloc_network::Networks;
 use fingerprint::{Agent, Offers};
 use futures::future::join_all;
 use model::Node;
@@ -21,6 +22,10 @@ pub(super) struct Machine {
     pub(super) address: String,
     pub(super) drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
     pub(super) offers: Offers,
+    /// `None` on a simulated node.
+    pub(super) networks: Option<Arc<Networks>>,
+    /// Attributes of the networks, as last probed.
+    pub(super) offered: Mutex<BTreeMap<String, String>>,
 }
 
 impl Machine {
@@ -35,19 +40,39 @@ impl Machine {
             .iter()
             .map(|(name, driver)| (*name, driver.fingerprint()))
             .collect();
+        let networks = self.offered();
         let agent = Agent {
             node_id: identity.node_id,
             secret: &identity.secret,
             address: &self.address,
             alloc_dir,
             drivers: &drivers,
+            networks: &networks,
         };
         fingerprint::node(config, agent, &self.offers)
     }
 
-    /// Lets the drivers probe their environment, all at once.
+    /// Lets the drivers and the networks probe their environment and repair what other programs have
+    /// changed, all at once.
     pub(super) async fn refresh(&self) {
-        join_all(self.drivers.values().map(|driver| driver.refresh())).await;
+        let drivers = join_all(self.drivers.values().map(|driver| driver.refresh()));
+        let networks = async {
+            if let Some(networks) = self.networks.clone()
+                && let Ok(offer) = blocking::spawn(move || {
+                    networks.repair();
+                    networks.sweep();
+                    networks.offer()
+                })
+                .await
+            {
+                *self.offered() = offer.attributes();
+            }
+        };
+        tokio::join!(drivers, networks);
+    }
+
+    fn offered(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fingerprints the machine at every interval until `ended`, and publishes changed records.

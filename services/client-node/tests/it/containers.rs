@@ -12,7 +12,7 @@ use crate::gateway::LIMIT;
 use crate::node::{Place, Running, service, start};
 
 /// Image of this machine's shell.
-const IMAGE: &str = "kafila-agent-test:1";
+pub(crate) const IMAGE: &str = "kafila-agent-test:1";
 const IMPORT: &str = r#"
     files="/bin/sh /bin/sleep"
     libraries=$(for file in $files; do ldd $file; done | grep -o '/[^ ]*')
@@ -23,7 +23,7 @@ const IMPORT: &str = r#"
     [ -z "$earlier" ] || docker rmi "$earlier" || true
 "#;
 
-fn has_engine() -> bool {
+pub(crate) fn has_engine() -> bool {
     let asked = Command::new("docker").arg("version").output();
     let found = asked.is_ok_and(|answer| answer.status.success());
     let is_required = std::env::var("KAFILA_REQUIRE_CONTAINERS").is_ok();
@@ -34,17 +34,24 @@ fn has_engine() -> bool {
     found
 }
 
-fn docker(arguments: &[&str]) -> String {
+pub(crate) fn docker(arguments: &[&str]) -> String {
     let run = Command::new("docker").args(arguments).output().unwrap();
     assert!(run.status.success(), "docker {arguments:?}: {run:?}");
     String::from_utf8(run.stdout).unwrap().trim().to_owned()
 }
 
+pub(crate) fn import_image() {
+    let imported = Command::new("sh")
+        .args(["-ec", IMPORT, "sh", IMAGE])
+        .output();
+    assert!(imported.unwrap().status.success());
+}
+
 /// Removes a node's containers, also after a failed test.
-struct Containers(String);
+pub(crate) struct Containers(pub(crate) String);
 
 impl Containers {
-    fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let filter = format!("label=io.kafila.node_id={}", self.0);
         docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])
     }
@@ -58,7 +65,7 @@ impl Drop for Containers {
     }
 }
 
-fn container(script: &str) -> Job {
+pub(crate) fn container(script: &str) -> Job {
     let mut job = service("");
     let task = &mut job.task_groups[0].tasks[0];
     task.driver = "docker".to_owned();
@@ -73,10 +80,7 @@ async fn a_container_outlives_the_agent_and_ends_with_its_allocation() {
     if !has_engine() {
         return;
     }
-    let imported = Command::new("sh")
-        .args(["-ec", IMPORT, "sh", IMAGE])
-        .output();
-    assert!(imported.unwrap().status.success());
+    import_image();
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let record = cluster.facts().registrations.last().cloned().unwrap();

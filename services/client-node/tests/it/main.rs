@@ -9,6 +9,7 @@ mod gateway;
 mod light;
 mod logs;
 mod metrics;
+mod networks;
 mod node;
 mod offers;
 mod reporting;

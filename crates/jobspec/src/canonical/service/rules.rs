@@ -34,10 +34,9 @@ pub(super) fn port_problem(port: &str, service: &str, place: &Place<'_>) -> Opti
 /// Returns the message for an address mode that is not supported.
 pub(super) fn unknown_mode(mode: &str, known: &str) -> String {
     match mode {
-        "driver" | "alloc" | "alloc_ipv6" => format!(
-            "address_mode {mode:?} is not supported by this version of Kafila: use {known}, tasks listen on the \
-             node's own ports"
-        ),
+        "driver" | "alloc" | "alloc_ipv6" => {
+            format!("address_mode {mode:?} is not supported by this version of Kafila: use {known}")
+        }
         _ => format!("unknown address_mode {mode:?}: use {known}"),
     }
 }

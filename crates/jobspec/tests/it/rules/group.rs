@@ -58,10 +58,14 @@ fn networks_and_ports() {
     let p = "$g.network[0].port[\"x\"]";
     let field = |name: &str| -> &'static str { format!("{p}.{name}").leak() };
     check(&[
-        ("", "    network {\n      mode = \"bridge\"\n    }", "",
-            "$g.network[0].mode", "is not supported"),
-        ("", "    network {\n      mode = \"cni/x\"\n    }", "",
-            "$g.network[0].mode", "is not supported"),
+        ("", "    network {\n      mode = \"cni/\"\n    }", "",
+            "$g.network[0].mode", "names no network"),
+        ("", "    network {\n      mode = \"cni/a/b\"\n    }", "",
+            "$g.network[0].mode", "has no \"/\""),
+        ("", "    network {\n      mode = \"bridge\"\n      hostname = \"a_b\"\n    }", "",
+            "$g.network[0].hostname", "Hostname is not a valid DNS name"),
+        ("", "    network {\n      mode = \"bridge\"\n      hostname = \"-a\"\n    }", "",
+            "$g.network[0].hostname", "Hostname is not a valid DNS name"),
         ("", "    network {\n      mode = \"hots\"\n    }", "",
             "$g.network[0].mode", "unknown network mode \"hots\""),
         ("", port("to = 70000"), "", field("to"), "Port x (70000) cannot be greater than 65535"),
@@ -86,6 +90,18 @@ fn networks_and_ports() {
         "static = 53\n        ignore_collision = true",
     ] {
         admit(&file("", port(body), "")).unwrap();
+    }
+    for mode in ["host", "bridge", "none", "cni/lan"] {
+        let settings = "hostname = \"web-${NOMAD_ALLOC_INDEX}.lan\"\n dns {\n servers = [\"9.9.9.9\"]\n }\n cni {\n \
+                        args = { a = \"b\" }\n }";
+        let network = format!("    network {{\n mode = \"{mode}\"\n {settings}\n }}");
+        let admitted = admit(&file("", network.leak(), "")).unwrap();
+        let network = &admitted.job.task_groups[0].networks[0];
+        assert_eq!(network.mode, mode);
+        assert_eq!(network.hostname, "web-${NOMAD_ALLOC_INDEX}.lan");
+        assert_eq!(network.dns.as_ref().unwrap().servers, ["9.9.9.9"]);
+        let said = admitted.warnings.join(" ");
+        assert_eq!(said.contains("without effect"), mode == "host", "{said}");
     }
     let two = "    network {\n      port \"x\" {\n        static = 80\n      }\n      port \"y\" {\n        \
                static = 80\n        host_network = \"other\"\n      }\n    }";

@@ -1,7 +1,7 @@
 job "web" {
   group "server" {
     network {
-      mode = "bridge"
+      mode = "overlay"
     }
     task "http" {
       driver = "raw_exec"

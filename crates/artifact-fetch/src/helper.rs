@@ -12,11 +12,15 @@ mod room;
 mod sandbox;
 mod unpack;
 
+pub use unpack::unpack;
+
 use std::fs::File;
 use std::io::{self, BufRead as _, Read, Write as _};
 use std::process::ExitCode;
 
-use crate::wire::{LocalFile, Order, PART, Report, S3, Work};
+use artifact::{Archive, Budget};
+
+use crate::wire::{LocalFile, Order, PART, Report, S3, TREE, Work};
 
 /// Bytes of an order, at most: a URL, headers and a key.
 const ORDER_BYTES_MAX: u64 = 1 << 20;
@@ -67,7 +71,10 @@ fn run(order: Order) -> Result<Report, String> {
         (Work::Git(work), _) => Ok(git::clone(work)),
         (Work::File(work), _) => copy(work),
         (Work::Unpack(work), Some(blob)) => {
-            Ok(unpack::unpack(work, blob).map_or_else(Report::lasting, |()| Report::Tree))
+            let archive = Archive::named(&work.archive).ok_or("the kind of archive is unknown")?;
+            let budget = Budget::new(work.entries_max, work.bytes_max);
+            unpack(blob, archive, work.name.as_ref(), TREE.as_ref(), budget)?;
+            Ok(Report::Tree)
         }
         (Work::Unpack(_), None) => Err("no file to unpack".to_owned()),
     }

@@ -1,6 +1,6 @@
 //! The node's downloads: cache, single flight, retries; then unpacking and the destination.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use artifact::{Getter, Source};
+use artifact::Getter;
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::install::Form;
 use crate::key;
 use crate::process::{self, HelperCommand};
+use crate::wanted::Wanted;
 use crate::wire::{Order, Report, Work};
 use crate::workspace::Workspace;
 
@@ -32,16 +33,6 @@ pub struct Settings {
     /// The folder of cache and work; the agent's alone.
     pub folder: PathBuf,
     pub helper: HelperCommand,
-}
-
-/// A source with its request.
-#[derive(Clone)]
-pub struct Wanted {
-    pub source: Source,
-    /// Headers of requests over http.
-    pub headers: BTreeMap<String, String>,
-    /// Accept every certificate.
-    pub insecure: bool,
 }
 
 /// The destination of an artifact.

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use artifact::{Archive, Budget};
 
+use self::room::too_large;
 use crate::wire::{LocalFile, Order, PART, Report, S3, TREE, Work};
 
 /// Bytes of an order, at most: a URL, headers and a key.
@@ -133,10 +134,4 @@ fn copy(work: &LocalFile) -> Result<Report, String> {
         list: None,
         resumed: false,
     })
-}
-
-fn too_large(bytes_max: u64) -> String {
-    format!(
-        "it has more than {bytes_max} bytes, the limit `artifact.download_bytes_max` of the node"
-    )
 }

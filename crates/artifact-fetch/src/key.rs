@@ -7,7 +7,7 @@
 use artifact::{Checksum, Digest, Getter, Source};
 
 use crate::digests::sha256_of;
-use crate::fetcher::Wanted;
+use crate::wanted::Wanted;
 
 /// The name of a cached file: 64 hexadecimal digits.
 pub(crate) fn of(wanted: &Wanted) -> String {

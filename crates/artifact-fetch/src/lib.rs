@@ -21,12 +21,14 @@ mod install;
 mod key;
 mod process;
 mod retry;
+mod wanted;
 mod wire;
 mod workspace;
 
 pub use config::ArtifactConfig;
 pub use digests::sha256_of;
 pub use failure::Failure;
-pub use fetcher::{Artifacts, Counts, Destination, Settings, Wanted};
+pub use fetcher::{Artifacts, Counts, Destination, Settings};
 pub use install::Form;
 pub use process::HelperCommand;
+pub use wanted::Wanted;

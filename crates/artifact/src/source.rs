@@ -2,23 +2,23 @@
 //!
 //! Source: Nomad's public documentation of sources, and the URL forms that its job files use.
 
+mod address;
 mod forms;
+mod problem;
 mod query;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use url::Url;
-
+use self::address::url_of;
 use self::forms::Form;
+pub use self::problem::Problem;
+use self::problem::TEXT_BYTES_MAX;
 use self::query::Query;
 use crate::archive::Archive;
 use crate::checksum::Checksum;
 use crate::entry;
 use crate::getter::{Getter, Git};
-
-/// Bytes of a source or an option, at most: a private key of 4096 bits has some 4,500 in base64.
-const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// A source, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,31 +31,6 @@ pub struct Source {
     pub archive: Option<Archive>,
     /// The name of the downloaded file; `None`: the source names none.
     pub name: Option<String>,
-}
-
-/// A source that cannot be read. No message has the text of a query or a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    #[error("is empty: want a URL, as in https://example.org/app.zip")]
-    Empty,
-    #[error("has more than {TEXT_BYTES_MAX} bytes")]
-    Long,
-    #[error(
-        "has no scheme that is known here: want https://…, http://…, git::…, s3::… or github.com/OWNER/NAME"
-    )]
-    NoScheme,
-    #[error("uses {0:?}, which is not supported: use https, http, git or s3")]
-    Unsupported(String),
-    #[error("is not a URL: {0}")]
-    Url(String),
-    #[error("names no bucket and key: want s3::https://s3.REGION.amazonaws.com/BUCKET/KEY")]
-    Bucket,
-    #[error("has a part after `//` that leaves the archive or repository: want a path below it")]
-    Subdir,
-    #[error("has a `//` part, which needs an archive or a git repository")]
-    SubdirOfFile,
-    #[error("option {0:?} {1}")]
-    Option(&'static str, String),
 }
 
 impl Source {
@@ -128,17 +103,6 @@ fn split_subdir(rest: &str) -> (&str, Option<String>) {
     let subdir = rest[position + 2..].trim_matches('/');
     let decoded = percent_encoding::percent_decode_str(subdir).decode_utf8_lossy();
     (&rest[..position], Some(decoded.into_owned()))
-}
-
-/// Parses a URL; the query's rest is part of it.
-fn url_of(text: &str, query: Option<&Query>) -> Result<Url, Problem> {
-    let mut url = Url::parse(text).map_err(|error| Problem::Url(error.to_string()))?;
-    if url.scheme() != "file" && url.host_str().unwrap_or_default().is_empty() {
-        return Err(Problem::Url("it has no host".to_owned()));
-    }
-    url.set_fragment(None);
-    url.set_query(query.and_then(Query::rest).as_deref());
-    Ok(url)
 }
 
 fn git(rest: &str, query: &mut Query) -> Result<Git, Problem> {

@@ -22,6 +22,7 @@ pub mod identities;
 pub mod introduction;
 pub mod keyring;
 mod keyring_loop;
+mod keyring_requests;
 pub mod liveness_loop;
 pub mod logs;
 pub mod metrics;

@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 
 use artifact::{Checksum, Digest, Getter};
 
+use super::Artifacts;
 use super::orders;
-use super::{Artifacts, Wanted};
 use crate::cache::Blob;
 use crate::failure::Failure;
+use crate::wanted::Wanted;
 use crate::wire::{PART, Report, Validators};
 use crate::{digests, key};
 

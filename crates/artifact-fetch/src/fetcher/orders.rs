@@ -2,8 +2,9 @@
 
 use artifact::{Checksum, Getter, Git};
 
-use super::{Wanted, stall_ms};
+use super::stall_ms;
 use crate::config::ArtifactConfig;
+use crate::wanted::Wanted;
 use crate::wire::{self, Validators, Work};
 
 /// Returns the order for a file. A repository has [`repository`].

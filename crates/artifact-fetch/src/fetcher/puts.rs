@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use artifact::{Archive, Git};
 
 use super::download::unusable;
-use super::{Artifacts, Destination, Wanted, orders};
+use super::{Artifacts, Destination, orders};
 use crate::cache::Blob;
 use crate::failure::Failure;
 use crate::install::{self, Form, Target};
+use crate::wanted::Wanted;
 use crate::wire::{self, TREE, Work};
 
 /// Mode of a file that stays as it is. Source: Nomad's `exec` makes a task's program executable, so jobs

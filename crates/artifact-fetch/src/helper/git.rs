@@ -166,7 +166,7 @@ fn wait(child: &mut Child, bytes_max: u64) -> Result<bool, String> {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
             let bytes = size(Path::new(TREE));
             return if bytes > bytes_max {
-                Err(super::too_large(bytes_max))
+                Err(super::room::too_large(bytes_max))
             } else {
                 Ok(status.success())
             };
@@ -178,7 +178,9 @@ fn wait(child: &mut Child, bytes_max: u64) -> Result<bool, String> {
             if is_large || is_full.is_err() {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(is_full.err().unwrap_or_else(|| super::too_large(bytes_max)));
+                return Err(is_full
+                    .err()
+                    .unwrap_or_else(|| super::room::too_large(bytes_max)));
             }
         }
         std::thread::sleep(LOOK);

@@ -7,19 +7,14 @@ mod part;
 
 use std::io::{Read as _, Write as _};
 
-use ::http::StatusCode;
-use ureq::Body;
-
-use self::client::{Client, Refusal};
+use self::client::{Client, Refusal, Response};
 use self::part::Part;
-use super::room::Room;
-use super::too_large;
+use super::room::{Room, too_large};
 use crate::wire::{Http, Report, Validators};
+use ::http::StatusCode;
 
 /// Bytes of a list of checksums, at most: some 5,000 lines.
 const LIST_BYTES_MAX: u64 = 512 << 10;
-
-type Response = ::http::Response<Body>;
 
 /// Downloads to the part.
 pub(super) fn download(work: &Http) -> Report {

@@ -50,3 +50,10 @@ impl Room {
         Ok(())
     }
 }
+
+/// Returns the error about a download that is longer than allowed.
+pub(super) fn too_large(bytes_max: u64) -> String {
+    format!(
+        "it has more than {bytes_max} bytes, the limit `artifact.download_bytes_max` of the node"
+    )
+}

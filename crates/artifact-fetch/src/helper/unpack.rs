@@ -14,6 +14,7 @@ use std::path::Path;
 use artifact::{Archive, Budget};
 
 use self::tree::Tree;
+
 /// Unpacks `blob` into the new directory `folder`. `name` is that of a single compressed file.
 ///
 /// # Errors
@@ -35,10 +36,4 @@ pub fn unpack(
         }
     }?;
     tree.finish()
-}
-
-/// Returns an error about an entry.
-fn about(name: &Path, problem: impl std::fmt::Display) -> String {
-    let shown: String = name.to_string_lossy().chars().take(200).collect();
-    format!("archive entry {shown:?}: {problem}")
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use url::Url;
 
+use super::address::url_of;
+use super::problem::Problem;
 use super::query::Query;
-use super::{Problem, url_of};
 use crate::getter::{S3Keys, S3Object};
 
 /// The getter of a source, by its form.

@@ -8,7 +8,10 @@ use crate::source::{Answer, Choice, Lookup, ServiceInstance, Variable, VariableP
 use crate::syntax::{Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::{Map, Record, Value};
 
+mod ask;
 mod secrets;
+
+use self::ask::ask;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     exact("nomadVar", 1, |call| {
@@ -152,17 +155,6 @@ fn in_operand(operand: &Operand, found: &mut BTreeSet<&'static str>) {
         ),
         Term::Pipe(pipe) => in_pipe(pipe, found),
         _ => {}
-    }
-}
-
-/// The answer, or none if it is missing; the rendering then waits for it.
-fn ask(call: &mut Call<'_>, lookup: Lookup) -> Result<Option<Answer>, Failure> {
-    match call.interpreter.surroundings().source.look_up(&lookup) {
-        Answer::Missing | Answer::Absent => {
-            call.interpreter.wait_for(lookup);
-            Ok(None)
-        }
-        answer => Ok(Some(answer)),
     }
 }
 

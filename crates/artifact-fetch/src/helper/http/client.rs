@@ -9,8 +9,9 @@ use ::http::StatusCode;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use url::Url;
 
-use super::Response;
 use crate::wire::Http;
+
+pub(super) type Response = ::http::Response<ureq::Body>;
 
 /// Time for a connection with its handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);

@@ -11,7 +11,6 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 
-use super::about;
 use crate::beneath;
 use crate::helper::room::Room;
 
@@ -168,4 +167,10 @@ fn parent(path: &Path) -> &Path {
 fn file_name(name: &Path, path: &Path) -> Result<PathBuf, String> {
     let file_name = path.file_name().map(PathBuf::from);
     file_name.ok_or_else(|| about(name, "its name is that of the destination"))
+}
+
+/// Returns an error about an entry.
+pub(super) fn about(name: &Path, problem: impl std::fmt::Display) -> String {
+    let shown: String = name.to_string_lossy().chars().take(200).collect();
+    format!("archive entry {shown:?}: {problem}")
 }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use zip::ZipArchive;
 
-use super::about;
-use super::tree::Tree;
+use super::tree::{Tree, about};
 
 /// The kind of a file in its Unix mode.
 const KIND: u32 = 0o170_000;

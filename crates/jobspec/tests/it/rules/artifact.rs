@@ -38,7 +38,9 @@ fn an_artifact_has_the_defaults_of_the_documentation() {
         "{}\n{}\n{}",
         with(""),
         with("mode = \"file\""),
-        of("source = \"git::https://h.test/${NOMAD_META_repo}\"\ndestination = \"${NOMAD_ALLOC_DIR}/x\"\nchown = true")
+        of(
+            "source = \"git::https://h.test/${NOMAD_META_repo}\"\ndestination = \"${NOMAD_ALLOC_DIR}/x\"\nchown = true"
+        )
     );
     let admitted = admit(&file("", "", &task)).unwrap();
     let artifacts = &admitted.job.task_groups[0].tasks[0].artifacts;
@@ -57,6 +59,9 @@ fn an_artifact_has_the_defaults_of_the_documentation() {
 #[test]
 fn a_source_without_a_scheme_is_a_warning() {
     let admitted = admit(&file("", "", of("source = \"example.com\""))).unwrap();
-    let warned = admitted.warnings.iter().any(|it| it.contains("its download will fail"));
+    let warned = admitted
+        .warnings
+        .iter()
+        .any(|it| it.contains("its download will fail"));
     assert!(warned, "{:?}", admitted.warnings);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ask;
+use super::ask::ask;
 use crate::format::json;
 use crate::function::{Call, Failure};
 use crate::source::{Answer, Hidden, Lookup, Secret};

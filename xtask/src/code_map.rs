@@ -80,7 +80,8 @@ fn matches(root: &Path, span: &str) -> Result<Vec<PathBuf>> {
                 None => next.extend(Some(folder.join(part)).filter(|path| path.exists())),
                 Some(((start, _), (_, end))) if folder.is_dir() => {
                     let names = names_in(&folder)?.into_iter();
-                    let fitting = names.filter(|name| name.starts_with(start) && name.ends_with(end));
+                    let fitting =
+                        names.filter(|name| name.starts_with(start) && name.ends_with(end));
                     next.extend(fitting.map(|name| folder.join(name)));
                 }
                 Some(_) => {}
@@ -129,7 +130,12 @@ mod tests {
 
     #[test]
     fn crates_that_are_not_mentioned_are_found() {
-        let packages = ["crates/model", "crates/state", "services/plan-applier", "xtask"];
+        let packages = [
+            "crates/model",
+            "crates/state",
+            "services/plan-applier",
+            "xtask",
+        ];
         let text = "`crates/model`, `services/<name>`: `plan-applier`; `xtask/`";
         assert_eq!(found(text, &packages), ["crates/state is missing"]);
     }

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
-use crate::network::AllocNetwork;
 use crate::identities::{self, Held, Identity, Renewal};
+use crate::network::AllocNetwork;
 use crate::templates::{self, Outcome};
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.

@@ -56,6 +56,13 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         // The node agent starts a supervisor for each task: without a runtime and without clap.
         return task_drivers::supervisor::main(words.into_iter().skip(2));
     }
+    if words
+        .get(1)
+        .is_some_and(|word| word == client_node::ARTIFACT_SUBCOMMAND)
+    {
+        // As above, for each download of an artifact.
+        return artifact_fetch::helper::main();
+    }
     let mut root = args::command();
     root.build();
     let line = argv::normalise(words, &root);

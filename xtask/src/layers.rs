@@ -19,15 +19,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("workload-identity", &["model"]),
     ("etcd-snapshot", &[]),
     ("s3", &[]),
+    ("artifact", &[]),
+    (
+        "artifact-fetch",
+        &["artifact", "blocking", "s3", "service-kit"],
+    ),
     ("jobdiff", &["model", "spec"]),
     ("duration", &[]),
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
+    ("template-watch", &["template"]),
+    ("vault", &["service-kit", "tls"]),
+    ("task-vault", &["service-kit", "template", "template-watch", "vault"]),
     (
         "jobspec",
         &[
-            "model", "cron", "duration", "hcl", "spec", "suggest", "template",
+            "artifact", "model", "cron", "duration", "hcl", "spec", "suggest", "template",
         ],
     ),
     ("placement", &["model", "state"]),
@@ -101,6 +109,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "task-runner",
         &[
             "alloc-network",
+            "artifact",
+            "artifact-fetch",
             "lifecycle",
             "local-state",
             "model",
@@ -108,8 +118,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "blocking",
             "service-kit",
             "task-drivers",
+            "task-vault",
             "template",
+            "template-watch",
             "tls",
+            "vault",
             "workload-identity",
         ],
     ),
@@ -140,6 +153,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("test-kit", &["model", "state"]),
     ("s3-test-kit", &[]),
+    ("vault-test-kit", &[]),
     ("store-test-kit", &["embedded-etcd", "store"]),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
@@ -164,6 +178,7 @@ const SERVICE: &[&str] = &[
     "alloc-network",
     "api-view",
     "applier",
+    "artifact-fetch",
     "broker",
     "controller",
     "cron",
@@ -194,7 +209,9 @@ const SERVICE: &[&str] = &[
     "store",
     "task-drivers",
     "task-runner",
+    "task-vault",
     "tls",
+    "vault",
     "workload-identity",
 ];
 
@@ -212,6 +229,7 @@ const ANYTHING: &[&str] = &["*"];
 const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 
 const PURE: &[&str] = &[
+    "artifact",
     "model",
     "state",
     "cron",

@@ -54,6 +54,8 @@ pub enum Event {
     },
     /// A message of the driver for the user.
     DriverMessage { task: String, message: String },
+    /// The download of the task's artifacts begins.
+    DownloadingArtifacts { task: String },
     /// A note about the task's templates for the user.
     TemplateMessage { task: String, message: String },
     /// A note about the task's identities for the user.
@@ -129,6 +131,8 @@ pub struct StartFailure {
 pub enum StartStep {
     /// The task's configuration is invalid.
     Validation,
+    /// The download of artifacts.
+    Artifacts,
     /// Directories, environment and the like.
     Hook,
     Driver,

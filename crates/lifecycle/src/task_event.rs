@@ -45,6 +45,7 @@ pub(crate) fn setup_failure(time: Timestamp, error: &str) -> TaskEvent {
 pub(crate) fn start_failure(time: Timestamp, failure: &StartFailure) -> TaskEvent {
     let (event_type, key) = match failure.step {
         StartStep::Validation => ("Failed Validation", "validation_error"),
+        StartStep::Artifacts => ("Failed Artifact Download", "download_error"),
         StartStep::Hook => ("Task hook failed", "hook_error"),
         StartStep::Driver => ("Driver Failure", "driver_error"),
     };
@@ -59,6 +60,10 @@ pub(crate) fn driver_message(time: Timestamp, message: &str) -> TaskEvent {
         event("Driver", time, message),
         &[("driver_message", message.to_owned())],
     )
+}
+
+pub(crate) fn downloading_artifacts(time: Timestamp) -> TaskEvent {
+    event("Downloading Artifacts", time, "Downloading artifacts")
 }
 
 pub(crate) fn template_message(time: Timestamp, message: &str) -> TaskEvent {

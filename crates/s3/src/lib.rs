@@ -1,7 +1,8 @@
 //! Objects in a bucket of S3 or a compatible store: upload, list and delete, with retries.
 //!
 //! In reading order: [`Location`] reads `s3://bucket/key`; [`Settings`] has the endpoint and the region,
-//! and [`Credentials`] the keys; [`Bucket`] has the operations, which `request` sends.
+//! and [`Credentials`] the keys; [`Bucket`] has the operations, which `request` sends;
+//! [`PublicObject`] has the URL of one object.
 //!
 //! Calls block: async callers run them in a thread of their own. One part of a file, 8 MiB, is in memory
 //! at a time.
@@ -12,6 +13,7 @@ mod bucket;
 mod credentials;
 mod error;
 mod location;
+mod object_url;
 mod request;
 mod settings;
 
@@ -19,4 +21,5 @@ pub use bucket::{Bucket, Object};
 pub use credentials::Credentials;
 pub use error::Error;
 pub use location::Location;
+pub use object_url::PublicObject;
 pub use settings::{Backoff, Settings};

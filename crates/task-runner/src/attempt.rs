@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
+use crate::artifacts;
 use crate::context::Context;
 use crate::identities::{self, Held, Identity, Renewal};
 use crate::network::AllocNetwork;
@@ -104,6 +105,7 @@ impl Attempt {
         })?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
+        self.fetch_artifacts(answers).await?;
         variables.extend(self.render_templates(answers).await?);
         let (driver, config) = self.config(messages, variables)?;
         driver.start(config).await.map_err(|error| match error {
@@ -227,6 +229,33 @@ impl Attempt {
                 recoverable: true,
             }
         })
+    }
+
+    /// Downloads the task's artifacts that no earlier start downloaded.
+    async fn fetch_artifacts(&self, answers: &mpsc::Sender<Event>) -> Result<(), StartFailure> {
+        let (_, task) = self.task()?;
+        // A node without storage simulates its tasks.
+        let Some(dirs) = self.dirs(task).filter(|_| !task.artifacts.is_empty()) else {
+            return Ok(());
+        };
+        let facts = self.facts();
+        let env = self.env(&facts)?;
+        let interpolated = |text: &str| env.interpolate(text);
+        let all = artifacts::interpolate(&task.artifacts, interpolated);
+        let fetch = artifacts::Fetch::new(all, dirs, &task.name, env.interpolate(&task.user));
+        if fetch.is_done() {
+            return Ok(());
+        }
+        let task = self.id.task.clone();
+        let _ = answers.send(Event::DownloadingArtifacts { task }).await;
+        tokio::select! {
+            done = fetch.run(self.context.artifacts.as_ref()) => done,
+            () = self.cancel.cancelled() => Err(StartFailure {
+                step: StartStep::Artifacts,
+                message: "stopped during the download of artifacts".to_owned(),
+                recoverable: false,
+            }),
+        }
     }
 
     /// Renders the task's templates, if it has some. Returns the variables of those with `env`.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloc_network::Networks;
+use artifact_fetch::Artifacts;
 use lifecycle::Limits;
 use local_state::LocalState;
 use model::NodeId;
@@ -36,6 +37,8 @@ pub struct Context {
     pub networks: Option<Arc<Networks>>,
     /// Limits the networks that change at a time.
     pub network_slots: Semaphore,
+    /// The node's downloads; `None` on a node without storage.
+    pub artifacts: Option<Arc<Artifacts>>,
     pub state: LocalState,
     pub reporter: Reporter,
     pub clocks: Clocks,
@@ -60,6 +63,7 @@ impl Context {
             alloc_dir: None,
             networks: None,
             network_slots: Semaphore::new(NETWORK_SLOTS),
+            artifacts: None,
             state,
             reporter: Reporter::default(),
             clocks: Clocks::new(Clock::real()),

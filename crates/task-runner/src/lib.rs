@@ -6,14 +6,16 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task in its allocation's [`network`]; [`templates`] renders its templates, and
-//! [`identities`] gets and renews its tokens from a [`TokenSource`]; [`leftovers`] removes the
+//! finds and awaits a task in its allocation's [`network`]; `artifacts` downloads its artifacts,
+//! [`templates`] renders its templates, and [`identities`] gets and renews its tokens from a
+//! [`TokenSource`]; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.
 
+mod artifacts;
 mod attempt;
 mod check_view;
 mod checks;

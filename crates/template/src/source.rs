@@ -22,11 +22,22 @@ pub enum Lookup {
         function: &'static str,
         arguments: String,
     },
-    /// A function of Vault with its arguments.
-    Vault {
-        function: &'static str,
-        arguments: String,
-    },
+    /// `secret` with a path alone: the secret is read.
+    Secret { path: String },
+    /// `secrets`: the names below a path.
+    Secrets { path: String },
+    /// `secret` with values, and `pkiCert`: the values are written, the answer has the result.
+    SecretWrite { path: String, values: Hidden },
+}
+
+/// Values that a template writes, by name. `Debug` hides them, and no `Display` of a look-up has them.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hidden(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} hidden values", self.0.len())
+    }
 }
 
 /// A variable's path, with the namespace and region where it is read.
@@ -51,7 +62,7 @@ impl Lookup {
             Self::Variable { .. } | Self::Variables { .. } => "Nomad variables",
             Self::Service { .. } | Self::Services => "Nomad services",
             Self::Consul { .. } => "Consul",
-            Self::Vault { .. } => "Vault",
+            Self::Secret { .. } | Self::Secrets { .. } | Self::SecretWrite { .. } => "Vault",
         }
     }
 }
@@ -75,10 +86,9 @@ impl fmt::Display for Lookup {
                 function,
                 arguments,
             } => write!(f, "consul.{function}({arguments})"),
-            Self::Vault {
-                function,
-                arguments,
-            } => write!(f, "vault.{function}({arguments})"),
+            Self::Secret { path } => write!(f, "vault.read({path})"),
+            Self::Secrets { path } => write!(f, "vault.list({path})"),
+            Self::SecretWrite { path, .. } => write!(f, "vault.write({path})"),
         }
     }
 }
@@ -100,6 +110,38 @@ pub enum Answer {
     Variables(Vec<Variable>),
     Instances(Vec<ServiceInstance>),
     Services(Vec<ServiceName>),
+    Secret(Secret),
+    /// Names, as `secrets` lists them.
+    Names(Vec<String>),
+}
+
+/// A secret of Vault. `Debug` hides its data.
+#[derive(Clone, Default)]
+pub struct Secret {
+    pub request_id: String,
+    pub lease_id: String,
+    /// Seconds.
+    pub lease_duration: u64,
+    pub renewable: bool,
+    /// An object, or null.
+    pub data: serde_json::Value,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret")
+            .field("lease_duration", &self.lease_duration)
+            .field("renewable", &self.renewable)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The number of the request aside, which differs each time.
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |secret: &Self| (secret.lease_duration, secret.renewable);
+        of(self) == of(other) && self.lease_id == other.lease_id && self.data == other.data
+    }
 }
 
 /// A variable. A list of variables has no items.

@@ -133,11 +133,13 @@ impl App {
             .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let drivers = make_drivers(&config, &opened);
+        let artifacts = drivers::artifacts(&config.artifact, opened.state_dir.as_deref())?;
         let parts = Parts {
             metrics,
             registry,
             ids,
             gateways,
+            artifacts,
             machine: Machine {
                 address,
                 drivers,
@@ -174,6 +176,7 @@ impl App {
             registry: service_kit::Metrics::new(SERVICE),
             gateways: Gateways::shared(channel, ids.clone()),
             ids,
+            artifacts: None,
             machine: Machine {
                 address: NO_SERVER.to_owned(),
                 drivers: make_drivers(&config, &opened),
@@ -205,6 +208,7 @@ impl App {
             },
             alloc_dir: opened.alloc_dir,
             networks: machine.networks.clone(),
+            artifacts: parts.artifacts,
             metrics: parts.metrics.tasks.clone(),
             stop_tasks_on_exit: config.stop_tasks_on_exit,
             shutdown_grace_period: config.shutdown_grace_period,
@@ -369,6 +373,7 @@ struct Parts {
     registry: service_kit::Metrics,
     ids: IdSource,
     gateways: Gateways,
+    artifacts: Option<Arc<artifact_fetch::Artifacts>>,
     machine: Machine,
     listeners: Option<Listeners>,
     own_certificate: Option<introduction::Files>,

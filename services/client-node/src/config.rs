@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use alloc_network::NetworkConfig;
+pub use artifact_fetch::ArtifactConfig;
 pub use docker_driver::DockerConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
@@ -84,6 +85,7 @@ pub struct Config {
     #[serde(with = "duration")]
     pub max_kill_timeout: Duration,
     pub gc: GcConfig,
+    pub artifact: ArtifactConfig,
     /// Interval of fingerprinting the machine.
     #[serde(with = "duration")]
     pub fingerprint_interval: Duration,
@@ -240,6 +242,7 @@ impl Default for Config {
             network: NetworkConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
+            artifact: ArtifactConfig::default(),
             fingerprint_interval: Duration::from_secs(60),
             stop_tasks_on_exit: false,
             shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
@@ -358,6 +361,9 @@ impl Config {
                 return wrong(field, problem);
             }
         }
+        if let Some((field, problem)) = self.artifact.problem() {
+            return wrong(&format!("artifact.{field}"), problem);
+        }
         let loops = "its loop would keep a core busy";
         let pulls = "every pull would fail at once";
         let docker = &self.drivers.docker;
@@ -387,6 +393,7 @@ impl Config {
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
     const SECTION_SOURCES: &'static [&'static str] = &[
+        artifact_fetch::config::SOURCE,
         docker_driver::config::SOURCE,
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
@@ -410,6 +417,7 @@ mod tests {
             "drivers.docker",
             "network",
             "gc",
+            "artifact",
         ] {
             assert!(text.contains(&format!("\n[{section}]\n")), "{section}");
         }

@@ -30,3 +30,5 @@ pub use local_state::Memory;
 pub const SERVICE: &str = "client-node";
 /// The hidden subcommand of the `kafila` binary that runs [`task_drivers::supervisor::main`].
 pub const SUPERVISOR_SUBCOMMAND: &str = "task-supervisor";
+/// The hidden subcommand of the `kafila` binary that runs [`artifact_fetch::helper::main`].
+pub const ARTIFACT_SUBCOMMAND: &str = "artifact-helper";

@@ -1,7 +1,7 @@
 //! The artifact blocks of a task.
 
+use artifact::{Place, Problem, Source};
 use model::artifact::{Artifact, ArtifactMode};
-use model::template::TemplateFile;
 
 use super::check::{Check, Path};
 
@@ -13,7 +13,6 @@ pub(super) fn artifacts(check: &mut Check, path: &Path, specs: &[spec::Artifact]
 }
 
 fn artifact(check: &mut Check, path: &Path, spec: &spec::Artifact) -> Artifact {
-    check.error(path, "artifacts are not supported by this version of Kafila: put the file on the nodes beforehand");
     let source = spec.source.clone().unwrap_or_default();
     if source.is_empty() {
         let message =
@@ -29,18 +28,15 @@ fn artifact(check: &mut Check, path: &Path, spec: &spec::Artifact) -> Artifact {
         ArtifactMode::Any,
         |mode| format!("Invalid artifact mode {mode:?}: use any, file or dir"),
     );
-    let destination = spec.destination.as_deref().filter(|path| !path.is_empty());
-    let destination = destination.unwrap_or(DEFAULT_DESTINATION);
-    // A path with a reference is checked on the node, which knows its value. The last component may be
-    // the directory itself.
-    let is_inside =
-        || TemplateFile::at(&format!("{}/x", destination.trim_end_matches('/'))).is_some();
-    if !destination.contains("${") && !is_inside() {
-        let message = format!(
-            "destination escapes allocation directory: {destination:?} is not below the task's directory or \
-             ../alloc, write a path such as \"local/\""
-        );
-        check.error(path.field("destination"), message);
+    // The node reads a source with a reference, whose value it knows.
+    let texts = spec.options.values().chain([&source]);
+    if !source.is_empty() && !texts.into_iter().any(|text| text.contains("${")) {
+        check_source(check, path, &source, spec);
+    }
+    let destination = spec.destination.clone().filter(|path| !path.is_empty());
+    let destination = destination.unwrap_or_else(|| default_destination(mode, &source));
+    if !destination.contains("${") {
+        check_destination(check, path, &destination, mode);
     }
     Artifact {
         source,
@@ -48,7 +44,57 @@ fn artifact(check: &mut Check, path: &Path, spec: &spec::Artifact) -> Artifact {
         headers: spec.headers.clone(),
         mode,
         insecure: spec.insecure.unwrap_or(false),
-        destination: destination.to_owned(),
+        destination,
         chown: spec.chown.unwrap_or(false),
+    }
+}
+
+/// Refuses a source that no node can download. A source without a scheme is accepted, as by Nomad, and
+/// fails on the node.
+fn check_source(check: &mut Check, path: &Path, source: &str, spec: &spec::Artifact) {
+    match Source::parse(source, &spec.options) {
+        Ok(_) => {}
+        Err(Problem::NoScheme) => check.warn(format!(
+            "Artifact source {source:?} {}: its download will fail",
+            Problem::NoScheme
+        )),
+        Err(problem @ Problem::Option(name, _)) => {
+            let field = format!("{}.{name}", path.field("options"));
+            check.error(field, format!("Invalid artifact source: {problem}"));
+        }
+        Err(problem) => {
+            let message = format!("Invalid artifact source: it {problem}");
+            check.error(path.field("source"), message);
+        }
+    }
+}
+
+fn check_destination(check: &mut Check, path: &Path, destination: &str, mode: ArtifactMode) {
+    match Place::at(destination) {
+        None => {
+            let message = format!(
+                "destination escapes allocation directory: {destination:?} is not below the task's directory or \
+                 ../alloc, write a path such as \"local/\""
+            );
+            check.error(path.field("destination"), message);
+        }
+        Some(place) if mode == ArtifactMode::File && place.path().as_os_str().is_empty() => {
+            let message = format!(
+                "destination {destination:?} is a directory: with mode = \"file\" write the path of the file, \
+                 as in \"local/app\""
+            );
+            check.error(path.field("destination"), message);
+        }
+        Some(_) => {}
+    }
+}
+
+/// Source: Nomad's public documentation. A file is its own destination.
+fn default_destination(mode: ArtifactMode, source: &str) -> String {
+    let path = source.split('?').next().unwrap_or_default();
+    let name = path.trim_end_matches('/').rsplit('/').next();
+    match (mode, name.unwrap_or_default()) {
+        (ArtifactMode::File, name) if !name.is_empty() => format!("{DEFAULT_DESTINATION}{name}"),
+        _ => DEFAULT_DESTINATION.to_owned(),
     }
 }

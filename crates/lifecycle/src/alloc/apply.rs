@@ -79,6 +79,11 @@ impl AllocRunner {
                     runner.record(task_event::driver_message(cx.now.wall, &message));
                 })
             }
+            Event::DownloadingArtifacts { task } => {
+                self.with_task(&mut step, &task, |runner, cx| {
+                    runner.record(task_event::downloading_artifacts(cx.now.wall));
+                })
+            }
             Event::TemplateMessage { task, message } => {
                 self.with_task(&mut step, &task, |runner, cx| {
                     runner.record(task_event::template_message(cx.now.wall, &message));

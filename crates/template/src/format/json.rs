@@ -35,11 +35,30 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
 }
 
 fn convert(json: serde_json::Value) -> Result<Value, String> {
+    convert_with(json, &|number| number.as_f64().map(Value::Float))
+}
+
+/// The value of JSON from an API: whole numbers stay whole, and every other number is a float.
+///
+/// # Errors
+/// The value is too large or nested too deep.
+pub(crate) fn of_api(json: serde_json::Value) -> Result<Value, String> {
+    convert_with(json, &|number| {
+        let whole = number.as_i64().map(Value::Int);
+        let whole = whole.or_else(|| number.as_u64().map(Value::Uint));
+        whole.or_else(|| number.as_f64().map(Value::Float))
+    })
+}
+
+type Number<'a> = &'a dyn Fn(&serde_json::Number) -> Option<Value>;
+
+fn convert_with(json: serde_json::Value, of_number: Number<'_>) -> Result<Value, String> {
+    let convert = |json| convert_with(json, of_number);
     Ok(match json {
         serde_json::Value::Null => Value::Nil,
         serde_json::Value::Bool(value) => Value::Bool(value),
         serde_json::Value::Number(number) => {
-            Value::Float(number.as_f64().ok_or("a number is too large")?)
+            of_number(&number).ok_or("a number is too large")?
         }
         serde_json::Value::String(text) => Value::text(text),
         serde_json::Value::Array(items) => {

@@ -8,6 +8,8 @@ use crate::source::{Answer, Choice, Lookup, ServiceInstance, Variable, VariableP
 use crate::syntax::{Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::{Map, Record, Value};
 
+mod secrets;
+
 pub(super) const FUNCTIONS: &[Function] = &[
     exact("nomadVar", 1, |call| {
         let path = variable_path(call, &call.text(0)?);
@@ -100,12 +102,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     many("peerings", 0, consul_list),
     exact("exportedServices", 1, consul_list),
     many("importedServices", 0, consul_list),
-    many("secret", 1, |call| vault(call, Value::Nil)),
-    exact("secrets", 1, |call| {
-        let empty = Value::list(Vec::new())?;
-        vault(call, empty)
-    }),
-    many("pkiCert", 1, |call| vault(call, Value::Nil)),
+    many("secret", 1, secrets::secret),
+    exact("secrets", 1, secrets::secrets),
+    many("pkiCert", 1, secrets::pki_cert),
 ];
 
 /// The look-up functions that the trees call.
@@ -317,16 +316,7 @@ fn consul_list(call: &mut Call<'_>) -> Result<Value, Failure> {
     consul(call, empty)
 }
 
-fn vault(call: &mut Call<'_>, empty: Value) -> Result<Value, Failure> {
-    let lookup = Lookup::Vault {
-        function: call.name,
-        arguments: written(call),
-    };
-    ask(call, lookup)?;
-    Ok(empty)
-}
-
-/// The arguments as the event shows them: without the values that a template writes to Vault.
+/// The arguments as the event shows them.
 fn written(call: &Call<'_>) -> String {
     call.arguments
         .first()

@@ -28,7 +28,7 @@ fn a_rendering_waits_for_all_of_its_missing_data() {
         [
             "consul.key(a)",
             "consul.service(web|any)",
-            "vault.secret(kv/x)",
+            "vault.write(kv/x)",
         ]
     );
     assert_eq!(
@@ -41,7 +41,7 @@ fn a_rendering_waits_for_all_of_its_missing_data() {
 fn an_error_behind_missing_data_is_no_error() {
     assert_eq!(
         waits("{{ (secret `kv/x`).Data.y }}"),
-        ["vault.secret(kv/x)"]
+        ["vault.read(kv/x)"]
     );
     assert_eq!(
         waits("{{ index (service `web`) 0 }}"),
@@ -108,4 +108,58 @@ fn variables_and_services_have_fields() {
             .message
             .contains("there are .Address")
     );
+}
+
+#[test]
+fn secrets_have_data_and_a_lease() {
+    assert_eq!(
+        text(
+            "{{ with secret `kv/app` }}{{ .Data.data.user }} {{ .Data.data.port }} {{ .LeaseDuration }} {{ .LeaseID }} \
+             {{ .Renewable }} {{ .Data.data | toJSON }}{{ end }}"
+        ),
+        "u 5432 60 l true {\"list\":[\"a\"],\"port\":5432,\"user\":\"u\"}"
+    );
+    assert_eq!(
+        text("{{ range secrets `kv` }}{{ . }};{{ end }}"),
+        "app;more/;"
+    );
+    assert_eq!(text("{{ (secret `kv/app`).Data.data.none }}"), "<no value>");
+}
+
+#[test]
+fn a_write_has_a_result_and_its_values_are_in_no_message() {
+    let call = "secret `pki/issue/web` `common_name=PLANTED`";
+    let write = format!("{{{{ with {call} }}}}{{{{ .Data.certificate }}}}{{{{ end }}}}");
+    assert_eq!(text(&write), "C of PLANTED\n");
+    let cert = "{{ with pkiCert `pki/issue/web` `common_name=a` }}{{ .Cert }}{{ .Key }}{{ .CA }}{{ index .CAChain 1 }}{{ end }}";
+    assert_eq!(text(cert), "C of a\nKAB");
+    assert_eq!(
+        waits("{{ secret `kv/x` `a=PLANTED` `b=` }}"),
+        ["vault.write(kv/x)"]
+    );
+    let Ok(Rendered::Waiting(lookups)) = render("{{ secret `kv/x` `a=PLANTED` }}") else {
+        panic!("it does not wait")
+    };
+    assert!(!format!("{lookups:?}").contains("PLANTED"));
+    let wrong = render("{{ secret `kv/x` `PLANTED` }}").unwrap_err().message;
+    assert!(
+        wrong.contains("NAME=VALUE") && !wrong.contains("PLANTED"),
+        "{wrong}"
+    );
+    let wrong = render("{{ secret `` }}").unwrap_err().message;
+    assert!(wrong.contains("path"), "{wrong}");
+}
+
+#[test]
+fn a_missing_key_of_a_secret_is_an_error_on_request() {
+    let strict = with(
+        |surroundings| surroundings.missing_key_is_error = true,
+        |surroundings| {
+            Template::parse("{{ (secret `kv/app`).Data.data.none }}", "", "")
+                .unwrap()
+                .render(surroundings)
+        },
+    );
+    let message = strict.unwrap_err().message;
+    assert!(message.contains("\"none\""), "{message}");
 }

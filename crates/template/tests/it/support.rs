@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use template::sockaddr::Interface;
-use template::source::{Answer, Lookup, ServiceInstance, ServiceName, Source, Variable};
+use template::source::{Answer, Lookup, Secret, ServiceInstance, ServiceName, Source, Variable};
 use template::{Error, Files, Limits, Rendered, Surroundings, Template};
 
 pub(crate) const SERVICE_PORT: u16 = 23111;
@@ -54,7 +54,29 @@ impl Source for Data {
                 name: service.name,
                 tags: service.tags,
             }]),
-            Lookup::Consul { .. } | Lookup::Vault { .. } => Answer::Missing,
+            Lookup::Secret { path } if path == "kv/app" => Answer::Secret(Secret {
+                lease_id: "l".to_owned(),
+                lease_duration: 60,
+                renewable: true,
+                data: serde_json::json!({ "data": { "user": "u", "port": 5432, "list": ["a"] } }),
+                ..Secret::default()
+            }),
+            Lookup::Secrets { path } if path == "kv" => {
+                Answer::Names(vec!["app".to_owned(), "more/".to_owned()])
+            }
+            Lookup::SecretWrite { path, values } if path == "pki/issue/web" => {
+                Answer::Secret(Secret {
+                    data: serde_json::json!({
+                        "certificate": format!("C of {}\n", values.0["common_name"]),
+                        "private_key": "K", "issuing_ca": "A", "ca_chain": ["A", "B"],
+                    }),
+                    ..Secret::default()
+                })
+            }
+            Lookup::Consul { .. }
+            | Lookup::Secret { .. }
+            | Lookup::Secrets { .. }
+            | Lookup::SecretWrite { .. } => Answer::Missing,
         }
     }
 }

@@ -1,13 +1,16 @@
-//! Task drivers of a node, as configured.
+//! Task drivers and downloads of a node, as configured.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use artifact_fetch::{Artifacts, HelperCommand};
 use docker_driver::Docker;
 use task_drivers::{Driver as _, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
 use task_runner::Drivers;
 
-use crate::config::DriversConfig;
+use crate::ARTIFACT_SUBCOMMAND;
+use crate::config::{ArtifactConfig, DriversConfig};
+use crate::error::Error;
 
 /// Facts about the node for its drivers.
 pub(super) struct About<'a> {
@@ -47,4 +50,35 @@ pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand:
         drivers.insert(docker.name(), Arc::new(docker));
     }
     drivers
+}
+
+/// Opens the node's downloads; `None` on a node without storage.
+///
+/// # Errors
+/// The folder of the cache cannot be used.
+pub(super) fn artifacts(
+    config: &ArtifactConfig,
+    state_dir: Option<&Path>,
+) -> Result<Option<Arc<Artifacts>>, Error> {
+    let Some(state_dir) = state_dir else {
+        return Ok(None);
+    };
+    let folder = state_dir.join("artifacts");
+    let helper = match config.helper.as_slice() {
+        [] => HelperCommand::own_program(ARTIFACT_SUBCOMMAND),
+        [program, args @ ..] => HelperCommand {
+            program: program.into(),
+            args: args.iter().map(Into::into).collect(),
+        },
+    };
+    let opened = Artifacts::open(artifact_fetch::Settings {
+        config: config.clone(),
+        folder: folder.clone(),
+        helper,
+    });
+    let opened = opened.map_err(|source| Error::File {
+        path: folder,
+        source,
+    })?;
+    Ok(Some(Arc::new(opened)))
 }

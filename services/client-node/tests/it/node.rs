@@ -43,6 +43,7 @@ impl Place {
         };
         let agent = env!("CARGO_BIN_EXE_client-node");
         config.drivers.supervisor = vec![agent.to_owned(), "task-supervisor".to_owned()];
+        config.artifact.helper = vec![agent.to_owned(), "artifact-helper".to_owned()];
         // The disk of the machine may be nearly full.
         config.gc.disk_usage_threshold = 100;
         config.gc.inode_usage_threshold = 100;

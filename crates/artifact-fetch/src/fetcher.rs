@@ -1,0 +1,270 @@
+//! The node's downloads: cache, single flight, retries; then unpacking and the destination.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use artifact::{Getter, Source};
+use tokio::sync::Semaphore;
+use tracing::{info, warn};
+
+mod download;
+mod orders;
+mod puts;
+
+use crate::cache::{Blob, Cache};
+use crate::config::ArtifactConfig;
+use crate::failure::Failure;
+use crate::install::Form;
+use crate::process::{self, HelperCommand};
+use crate::wire::{Order, Report, Work};
+use crate::workspace::Workspace;
+use crate::key;
+
+/// How a node downloads.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub config: ArtifactConfig,
+    /// The folder of cache and work; the agent's alone.
+    pub folder: PathBuf,
+    pub helper: HelperCommand,
+}
+
+/// A source with its request.
+#[derive(Clone)]
+pub struct Wanted {
+    pub source: Source,
+    /// Headers of requests over http.
+    pub headers: BTreeMap<String, String>,
+    /// Accept every certificate.
+    pub insecure: bool,
+}
+
+/// The destination of an artifact.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// The task's directory, or the one that tasks share.
+    pub base: PathBuf,
+    /// Plain and relative.
+    pub path: PathBuf,
+    pub form: Form,
+    /// User and group of the files; `None`: the agent's.
+    pub owner: Option<(u32, u32)>,
+}
+
+/// Numbers since the agent's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Downloads that a server answered with content.
+    pub downloads: u64,
+    /// Artifacts that needed no content of a server.
+    pub cache_hits: u64,
+    /// Artifacts that failed.
+    pub failures: u64,
+    /// Bytes in the cache now.
+    pub cache_bytes: u64,
+}
+
+/// The downloads of one node.
+pub struct Artifacts {
+    config: ArtifactConfig,
+    helper: HelperCommand,
+    environment: Vec<(String, OsString)>,
+    cache: Cache,
+    workspace: Workspace,
+    running: Semaphore,
+    flights: Mutex<HashMap<String, Arc<Flight>>>,
+    /// Numbers the beginnings and ends of downloads.
+    moments: AtomicU64,
+    downloads: AtomicU64,
+    cache_hits: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// The downloads of one key, one at a time.
+#[derive(Default)]
+struct Flight {
+    last: tokio::sync::Mutex<Option<Landed>>,
+}
+
+/// The end of a download, for those that waited for it.
+struct Landed {
+    moment: u64,
+    result: Result<Weak<Blob>, Failure>,
+}
+
+impl Artifacts {
+    /// Opens the node's cache.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn open(settings: Settings) -> io::Result<Self> {
+        let Settings {
+            config,
+            folder,
+            helper,
+        } = settings;
+        let user = nix::unistd::geteuid().is_root().then(|| user(&config.user));
+        let workspace = Workspace::open(folder, user)?;
+        let variable = |name: &str| std::env::var_os(name);
+        Ok(Self {
+            cache: Cache::open(workspace.cache(), config.cache_bytes_max)?,
+            environment: process::environment(&config.environment, variable),
+            running: Semaphore::new(config.parallel.min(Semaphore::MAX_PERMITS)),
+            workspace,
+            helper,
+            config,
+            flights: Mutex::default(),
+            moments: AtomicU64::new(0),
+            downloads: AtomicU64::new(0),
+            cache_hits: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts {
+            downloads: self.downloads.load(Ordering::Relaxed),
+            cache_hits: self.cache_hits.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            cache_bytes: self.cache.bytes(),
+        }
+    }
+
+    /// Puts an artifact to its destination. Dropped before its end, it stops the download.
+    ///
+    /// # Errors
+    /// The artifact is not there; a part of it may be.
+    pub async fn put(&self, wanted: &Wanted, destination: &Destination) -> Result<(), Failure> {
+        let put = tokio::time::timeout(self.config.timeout, self.try_put(wanted, destination));
+        let result = put.await.unwrap_or_else(|_| {
+            let limit = self.config.timeout.as_secs();
+            Err(Failure::passing(format!(
+                "not done within {limit} s, the limit `artifact.timeout` of the node"
+            )))
+        });
+        result.map_err(|failure| {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            Failure {
+                message: format!("{}: {}", wanted.source.getter, failure.message),
+                ..failure
+            }
+        })
+    }
+
+    async fn try_put(&self, wanted: &Wanted, destination: &Destination) -> Result<(), Failure> {
+        let scheme = wanted.source.getter.scheme();
+        if !self.config.schemes.iter().any(|it| it == scheme) {
+            return Err(Failure::lasting(format!(
+                "this node does not allow {scheme:?}; its setting `artifact.schemes` has {}",
+                self.config.schemes.join(", ")
+            )));
+        }
+        if let Getter::Git(git) = &wanted.source.getter {
+            return self.put_repository(git, wanted, destination).await;
+        }
+        let blob = self.blob(wanted).await?;
+        self.put_blob(&blob, wanted, destination).await
+    }
+
+    /// Returns the downloaded file. Of several callers one downloads, and the others use its result.
+    async fn blob(&self, wanted: &Wanted) -> Result<Arc<Blob>, Failure> {
+        let key = key::of(wanted);
+        let begun = self.moments.fetch_add(1, Ordering::Relaxed);
+        let flight = {
+            let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(flights.entry(key.clone()).or_default())
+        };
+        let result = {
+            let mut last = flight.last.lock().await;
+            let landed = last.as_ref().filter(|landed| landed.moment > begun);
+            let shared = landed.and_then(|landed| match &landed.result {
+                Ok(blob) => blob.upgrade().map(Ok),
+                Err(failure) => Some(Err(failure.clone())),
+            });
+            match shared {
+                Some(result) => {
+                    if result.is_ok() {
+                        self.cache_hits.fetch_add(1, Ordering::Relaxed);
+                    }
+                    result
+                }
+                None => {
+                    let result = self.download(&key, wanted).await;
+                    *last = Some(Landed {
+                        moment: self.moments.fetch_add(1, Ordering::Relaxed),
+                        result: match &result {
+                            Ok(blob) => Ok(Arc::downgrade(blob)),
+                            Err(failure) => Err(failure.clone()),
+                        },
+                    });
+                    result
+                }
+            }
+        };
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map's and this one: no other caller waits.
+        if Arc::strong_count(&flight) <= 2 {
+            flights.remove(&key);
+        }
+        result
+    }
+
+    /// Runs the helper, `attempts` times while the failure may pass.
+    async fn run(
+        &self,
+        work: impl Fn() -> Work,
+        folder: &Path,
+        what: &str,
+    ) -> Result<Report, Failure> {
+        let mut attempt = 1;
+        loop {
+            let order = Order {
+                folder: folder.to_owned(),
+                user: self.workspace.user(),
+                sandbox: self.config.sandbox,
+                read_paths: self.config.extra_paths(),
+                work: work(),
+            };
+            let permit = self.running.acquire().await;
+            let report = process::run(&self.helper, &self.environment, &order).await;
+            drop(permit);
+            let (message, may_pass) = match report {
+                Ok(Report::Failed { message, may_pass }) => (message, may_pass),
+                Ok(report) => return Ok(report),
+                Err(message) => (message, false),
+            };
+            if !may_pass || attempt >= self.config.attempts {
+                let tries = match attempt {
+                    1 => String::new(),
+                    tries => format!(" ({tries} attempts)"),
+                };
+                return Err(Failure::passing(format!("{message}{tries}")));
+            }
+            let delay = crate::retry::delay(attempt, &mut rand::rng());
+            warn!(what, attempt, error = message, ?delay, "download failed, retrying");
+            tokio::time::sleep(delay).await;
+            attempt += 1;
+        }
+    }
+}
+
+/// Returns the ids of the helper's user. Without such a user: those that belong to none on all systems.
+fn user(name: &str) -> (u32, u32) {
+    const NOBODY: (u32, u32) = (65_534, 65_534);
+    match nix::unistd::User::from_name(name) {
+        Ok(Some(user)) => (user.uid.as_raw(), user.gid.as_raw()),
+        _ => {
+            info!(name, "the helper's user does not exist: using the id 65534");
+            NOBODY
+        }
+    }
+}
+
+fn stall_ms(stall: Duration) -> u64 {
+    u64::try_from(stall.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,3 @@
+//! Sources as job files write them.
+
+mod sources;

@@ -1,0 +1,241 @@
+//! The life of a task's token: logins, renewals, losses. Pure; times are since a start that the caller
+//! chooses.
+
+use std::time::Duration;
+
+use vault::schedule::{self, TokenStep};
+use vault::{Auth, Failure, backoff};
+
+/// The longest delay between two tries while the task waits for its first token, or has one that ends.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// The longest delay after a refused login of a task that runs: a role or policy is missing, and an operator
+/// has to act.
+const LONGEST_REFUSAL_DELAY: Duration = Duration::from_secs(300);
+/// A token that is in doubt is tested at most this often.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The token's life.
+#[derive(Clone, Debug)]
+pub struct Life {
+    phase: Phase,
+    /// Tokens are neither renewed nor replaced (`allow_token_expiration`).
+    may_expire: bool,
+    /// The lifetime after the last login.
+    first: Option<Duration>,
+    /// When the token ends; `None`: never, or unknown.
+    ends: Option<Duration>,
+    /// Failures in a row.
+    failures: u32,
+    doubted: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    LogInAt(Duration),
+    RenewAt(Duration),
+    Rest,
+}
+
+/// The next action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    LogIn,
+    Renew,
+    /// Until this time; `None`: for ever.
+    Wait(Option<Duration>),
+}
+
+impl Life {
+    /// A life without a token: the login is due.
+    pub fn new(may_expire: bool) -> Self {
+        Self {
+            phase: Phase::LogInAt(Duration::ZERO),
+            may_expire,
+            first: None,
+            ends: None,
+            failures: 0,
+            doubted: None,
+        }
+    }
+
+    /// A life with a token from an earlier run of the agent: its renewal is due, which tells its age.
+    pub fn with_token(may_expire: bool) -> Self {
+        let phase = if may_expire { Phase::Rest } else { Phase::RenewAt(Duration::ZERO) };
+        Self { phase, ..Self::new(may_expire) }
+    }
+
+    pub fn action(&self, now: Duration) -> Action {
+        match self.phase {
+            Phase::LogInAt(at) if at <= now => Action::LogIn,
+            Phase::RenewAt(at) if at <= now => Action::Renew,
+            Phase::LogInAt(at) | Phase::RenewAt(at) => Action::Wait(Some(at)),
+            Phase::Rest => Action::Wait(None),
+        }
+    }
+
+    /// A login gave a token. `jitter`: 0 to 1, as below.
+    pub fn logged_in(&mut self, now: Duration, auth: &Auth, jitter: f64) {
+        self.first = auth.lifetime();
+        self.granted(now, auth, jitter);
+    }
+
+    /// The token lives longer.
+    pub fn renewed(&mut self, now: Duration, auth: &Auth, jitter: f64) {
+        // That of a restored token is unknown: its renewal takes its place.
+        self.first = self.first.or(auth.lifetime());
+        self.granted(now, auth, jitter);
+    }
+
+    fn granted(&mut self, now: Duration, auth: &Auth, jitter: f64) {
+        self.failures = 0;
+        self.ends = auth.lifetime().map(|lifetime| now + lifetime);
+        self.phase = match schedule::token(auth, self.first, jitter) {
+            _ if self.may_expire => Phase::Rest,
+            TokenStep::Renew(after) => Phase::RenewAt(now + after),
+            TokenStep::LogIn(after) => Phase::LogInAt(now + after),
+            TokenStep::Keep => Phase::Rest,
+        };
+    }
+
+    /// A login failed; `is_refused`: for a reason that does not pass by itself. It is retried.
+    pub fn login_failed(&mut self, now: Duration, is_refused: bool, asked: Option<Duration>, jitter: f64) {
+        self.failures = self.failures.saturating_add(1);
+        let longest = if is_refused { LONGEST_REFUSAL_DELAY } else { LONGEST_DELAY };
+        let delay = backoff::delay(self.failures, longest, asked, jitter);
+        self.phase = Phase::LogInAt(now + delay);
+    }
+
+    /// A renewal failed. One that may succeed later is retried while the token lives; otherwise a login
+    /// takes its place at once.
+    pub fn renewal_failed(&mut self, now: Duration, failure: &Failure, jitter: f64) {
+        if !failure.is_transient() {
+            self.failures = 0;
+            self.phase = Phase::LogInAt(now);
+            return;
+        }
+        self.failures = self.failures.saturating_add(1);
+        let asked = failure.retry_after();
+        let next = now + backoff::delay(self.failures, LONGEST_DELAY, asked, jitter);
+        self.phase = match self.ends {
+            Some(ends) if next >= ends => Phase::LogInAt(next),
+            _ => Phase::RenewAt(next),
+        };
+    }
+
+    /// Vault has denied a request of the token: it may be revoked, so its renewal is due.
+    pub fn doubt(&mut self, now: Duration) {
+        let is_new = self.doubted.is_none_or(|last| now >= last + DOUBT_INTERVAL);
+        if is_new && matches!(self.phase, Phase::RenewAt(_)) {
+            self.doubted = Some(now);
+            self.phase = Phase::RenewAt(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn auth(lease_duration: u64) -> Auth {
+        Auth { lease_duration, renewable: true, ..Auth::default() }
+    }
+
+    fn alive() -> Life {
+        let mut life = Life::new(false);
+        assert_eq!(life.action(s(0)), Action::LogIn);
+        life.logged_in(s(0), &auth(3600), 0.0);
+        life
+    }
+
+    #[test]
+    fn a_token_is_renewed_while_it_lives() {
+        let mut life = alive();
+        assert_eq!(life.action(s(1)), Action::Wait(Some(s(1800))));
+        assert_eq!(life.action(s(1800)), Action::Renew);
+        life.renewed(s(1800), &auth(3600), 1.0);
+        assert_eq!(life.action(s(1801)), Action::Wait(Some(s(1800 + 2160))));
+    }
+
+    #[test]
+    fn the_last_renewals_of_a_token_make_way_for_a_login() {
+        let mut life = alive();
+        life.renewed(s(1800), &auth(1000), 0.0);
+        assert_eq!(life.action(s(2300)), Action::LogIn);
+    }
+
+    #[test]
+    fn an_outage_is_waited_out_until_the_token_has_ended() {
+        let mut life = alive();
+        let down = Failure::Sealed;
+        let mut now = s(1800);
+        let mut tries = 0;
+        while life.action(now) == Action::Renew {
+            life.renewal_failed(now, &down, 0.0);
+            tries += 1;
+            let Action::Wait(Some(next)) = life.action(now) else { panic!("it gives up") };
+            assert!(next - now <= s(30));
+            now = next;
+        }
+        assert!(tries > 50, "{tries}");
+        assert!(now >= s(3600), "{now:?}");
+        assert_eq!(life.action(now), Action::LogIn);
+        life.login_failed(now, false, None, 0.0);
+        assert_eq!(life.action(now + s(30)), Action::LogIn);
+    }
+
+    #[test]
+    fn a_lost_token_is_replaced_at_once() {
+        let mut life = alive();
+        life.renewal_failed(s(1800), &Failure::Forbidden { errors: Vec::new() }, 0.0);
+        assert_eq!(life.action(s(1800)), Action::LogIn);
+    }
+
+    #[test]
+    fn a_refused_login_is_retried_rarely() {
+        let mut life = Life::new(false);
+        let mut now = s(0);
+        for _ in 0..12 {
+            life.login_failed(now, true, None, 0.0);
+            let Action::Wait(Some(next)) = life.action(now) else { panic!("it gives up") };
+            assert!(next - now <= s(300));
+            now = next;
+        }
+        assert!(now > s(1200), "{now:?}");
+    }
+
+    #[test]
+    fn a_token_that_may_expire_is_left_alone() {
+        let mut life = Life::new(true);
+        life.logged_in(s(0), &auth(60), 0.0);
+        assert_eq!(life.action(s(10_000)), Action::Wait(None));
+        assert_eq!(Life::with_token(true).action(s(0)), Action::Wait(None));
+    }
+
+    #[test]
+    fn a_restored_token_is_tested_first() {
+        let mut life = Life::with_token(false);
+        assert_eq!(life.action(s(0)), Action::Renew);
+        life.renewed(s(0), &auth(600), 0.0);
+        assert_eq!(life.action(s(1)), Action::Wait(Some(s(300))));
+    }
+
+    #[test]
+    fn a_doubt_is_settled_by_a_renewal_now_and_then() {
+        let mut life = alive();
+        life.doubt(s(100));
+        assert_eq!(life.action(s(100)), Action::Renew);
+        life.renewed(s(100), &auth(3600), 0.0);
+        life.doubt(s(129));
+        assert_eq!(life.action(s(129)), Action::Wait(Some(s(1900))));
+        life.doubt(s(130));
+        assert_eq!(life.action(s(130)), Action::Renew);
+        let mut waiting = Life::new(false);
+        waiting.login_failed(s(0), false, None, 0.0);
+        waiting.doubt(s(0));
+        assert_eq!(waiting.action(s(0)), Action::Wait(Some(s(1))));
+    }
+}

@@ -1,0 +1,71 @@
+//! Vault as the tasks of a node share it: client and settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vault::{Client, Token, VaultConfig};
+
+use crate::keeper::{Identity, Setup};
+
+/// The node's Vault.
+#[derive(Clone, Debug)]
+pub struct Node {
+    client: Client,
+    address: String,
+    auth_path: String,
+    default_role: String,
+    audience: Vec<String>,
+    poll_interval: Duration,
+}
+
+impl Node {
+    pub fn new(client: Client, config: &VaultConfig) -> Self {
+        Self {
+            client,
+            address: config.address.clone(),
+            auth_path: config.jwt_auth_path.clone(),
+            default_role: config.default_role.clone(),
+            audience: config.audience.clone(),
+            poll_interval: config.poll_interval,
+        }
+    }
+
+    /// The URL of Vault, for the task's environment.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The audiences of the JWTs.
+    pub fn audience(&self) -> &[String] {
+        &self.audience
+    }
+
+    pub(crate) fn poll_interval(&self) -> Duration {
+        self.poll_interval
+    }
+
+    /// The namespace of a task that asks for `namespace`; empty: the root namespace.
+    pub fn namespace(&self, namespace: &str) -> String {
+        self.client.in_namespace(namespace).namespace().to_owned()
+    }
+
+    /// The way of a task to its token; empty texts are the node's defaults.
+    pub fn setup(
+        &self,
+        role: &str,
+        namespace: &str,
+        may_expire: bool,
+        identity: Arc<dyn Identity>,
+        known: Option<Token>,
+    ) -> Setup {
+        let role = if role.is_empty() { self.default_role.as_str() } else { role };
+        Setup {
+            client: self.client.in_namespace(namespace),
+            auth_path: self.auth_path.clone(),
+            role: role.to_owned(),
+            may_expire,
+            identity,
+            known,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! A task's token and secrets against a stand-in for Vault, in real time with short lives.
+
+mod keeper;
+mod secrets;
+mod support;

@@ -27,13 +27,13 @@ fn main() -> Result<()> {
             let root = root.context("the folder of xtask has no parent")?;
             let targets = metadata::target_roots(&metadata)?;
             orphans::check(root, &targets)?;
-            circles::check(root, targets)?;
             let packages = metadata::package_folders(&metadata)?;
             let packages: Vec<PathBuf> = packages
                 .iter()
                 .filter_map(|folder| Some(folder.strip_prefix(root).ok()?.to_owned()))
                 .collect();
-            code_map::check(root, &packages)
+            code_map::check(root, &packages)?;
+            circles::check(root, targets)
         }
         _ => bail!(
             "usage: cargo xtask layers    checks which crates and files depend on which, and the code map"

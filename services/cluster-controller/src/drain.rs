@@ -1,4 +1,4 @@
-//! The drain loop, around [`controller::drain::look`]: decides after each change, and writes the decisions.
+//! The drain loop, around [`controller::drain::decide`]: decides after each change, and writes the decisions.
 //!
 //! Each look reads the latest state from the store, not only the replica, so it includes the writes
 //! of earlier looks, even those without an answer. Otherwise it would count marked allocations as

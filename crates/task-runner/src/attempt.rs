@@ -18,7 +18,10 @@ use tracing::{Instrument, info, info_span, warn};
 use crate::context::Context;
 use crate::network::AllocNetwork;
 use crate::identities::{self, Held, Identity, Renewal};
-use crate::templates::{self, Outcome};
+use crate::tended::Tended;
+
+mod templates;
+mod vault;
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.
 const MESSAGES: usize = 16;
@@ -28,6 +31,7 @@ pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
     network: Arc<AllocNetwork>,
+    tended: Arc<Tended>,
     id: TaskId,
     cancel: CancellationToken,
 }
@@ -37,6 +41,7 @@ impl Attempt {
         context: &Arc<Context>,
         assignment: &Assignment,
         network: &Arc<AllocNetwork>,
+        tended: &Arc<Tended>,
         id: TaskId,
         cancel: CancellationToken,
     ) -> Self {
@@ -44,6 +49,7 @@ impl Attempt {
             context: Arc::clone(context),
             assignment: assignment.clone(),
             network: Arc::clone(network),
+            tended: Arc::clone(tended),
             id,
             cancel,
         }
@@ -104,7 +110,9 @@ impl Attempt {
         })?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
-        variables.extend(self.render_templates(answers).await?);
+        variables.extend(self.get_vault_token(answers).await?);
+        let of_templates = self.render_templates(&variables, answers).await?;
+        variables.extend(of_templates);
         let (driver, config) = self.config(messages, variables)?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
@@ -229,56 +237,6 @@ impl Attempt {
         })
     }
 
-    /// Renders the task's templates, if it has some. Returns the variables of those with `env`.
-    ///
-    /// Waits while data is missing. No node has data to look up yet, so the wait ends with the task's.
-    async fn render_templates(
-        &self,
-        answers: &mpsc::Sender<Event>,
-    ) -> Result<BTreeMap<String, String>, StartFailure> {
-        let (_, task) = self.task()?;
-        // A node without storage simulates its tasks.
-        let Some(dirs) = self.dirs(task).filter(|_| !task.templates.is_empty()) else {
-            return Ok(BTreeMap::new());
-        };
-        let facts = self.facts();
-        let env = self.env(&facts)?;
-        let mut rendered = task.templates.clone();
-        for template in &mut rendered {
-            template.source = env.interpolate(&template.source);
-            template.destination = env.interpolate(&template.destination);
-        }
-        let input = templates::Input {
-            templates: rendered,
-            dirs,
-            env: env.for_templates(),
-            namespace: self.assignment.job.namespace.clone(),
-            region: self.assignment.job.region.clone(),
-            now: self.context.clocks.wall(),
-        };
-        let rendering = blocking::spawn(move || templates::render(&input, &template::NoSource));
-        let outcome = rendering.await.unwrap_or_else(|error| {
-            Err(StartFailure {
-                step: StartStep::Hook,
-                message: format!("the rendering of templates ended: {error}"),
-                recoverable: true,
-            })
-        });
-        match outcome? {
-            Outcome::Written(variables) => Ok(variables),
-            Outcome::Waiting(message) => {
-                let task = self.id.task.clone();
-                let _ = answers.send(Event::TemplateMessage { task, message }).await;
-                self.cancel.cancelled().await;
-                Err(StartFailure {
-                    step: StartStep::Hook,
-                    message: "stopped while a template waited for data".to_owned(),
-                    recoverable: false,
-                })
-            }
-        }
-    }
-
     /// Finds the task that an earlier run of the agent started, then waits for its end.
     pub(crate) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
@@ -305,6 +263,7 @@ impl Attempt {
                     let _ = answers.send(Event::DriverMessage { task, message }).await;
                 }
                 let held = self.found_identities().await;
+                self.find_vault_token().await;
                 self.wait(driver.as_ref(), held, &answers).await;
                 return;
             }
@@ -333,6 +292,8 @@ impl Attempt {
         let ended = tokio::select! {
             ended = self.forward(waiting, messages, answers) => ended,
             never = self.renew(driver, held, answers) => match never {},
+            never = self.follow_vault(driver, answers) => match never {},
+            never = self.follow_templates(driver, answers) => match never {},
         };
         self.context.metrics.tasks_running.dec();
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);

@@ -2,6 +2,7 @@
 //!
 //! A restart of the task uses both again, so it needs neither Vault nor another source.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,12 +15,14 @@ use crate::runner::Runner;
 use crate::sources::Sources;
 
 /// The belongings of one task.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Tended {
     keeper: Mutex<Option<Arc<Keeper>>>,
     watch: Mutex<Option<Arc<Watch>>>,
     /// The generation of the token that the task was given last; 0: none.
     given: AtomicU64,
+    /// The variables of hooks that the last rendering before a start has seen.
+    shown: Mutex<BTreeMap<String, String>>,
 }
 
 impl Tended {
@@ -55,6 +58,15 @@ impl Tended {
             let secrets = secrets.map(|(node, keeper)| Secrets::new(node, keeper, clock));
             Arc::new(Watch::spawn(Arc::new(Sources { secrets }), context.ids.rng()))
         }))
+    }
+
+    /// Keeps the variables that templates see, for renderings while the task runs.
+    pub(crate) fn show(&self, variables: &BTreeMap<String, String>) {
+        lock(&self.shown).clone_from(variables);
+    }
+
+    pub(crate) fn shown(&self) -> BTreeMap<String, String> {
+        lock(&self.shown).clone()
     }
 
     pub(crate) fn given(&self) -> u64 {

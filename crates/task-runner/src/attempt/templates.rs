@@ -35,28 +35,28 @@ impl Attempt {
         let Some(input) = self.template_input(variables)? else {
             return Ok(BTreeMap::new());
         };
+        self.tended.show(variables);
         let mut told: Option<(String, Instant)> = None;
         loop {
-            let known = self.tended.watch();
-            let mut seen = known.as_ref().map(|watch| watch.subscribe());
-            let snapshot = known.as_ref().map(|watch| watch.snapshot()).unwrap_or_default();
+            let known = self.tended.watch().map(|watch| (watch.subscribe(), watch));
+            let snapshot = known.as_ref().map(|(_, watch)| watch.snapshot()).unwrap_or_default();
             let rendering = self.render(&input, snapshot).await?;
-            let watch = if rendering.asked.is_empty() && known.is_none() {
-                None
-            } else {
-                let watch = known.unwrap_or_else(|| self.tended.watch_or_begin(&self.context));
-                watch.want(&rendering.asked).map_err(hook)?;
-                Some(watch)
+            let (mut seen, watch) = match known {
+                Some(known) => known,
+                None if rendering.asked.is_empty() => {
+                    return Ok(rendering.outcome.into_variables());
+                }
+                None => {
+                    let watch = self.tended.watch_or_begin(&self.context);
+                    (watch.subscribe(), watch)
+                }
             };
-            let missing = match (rendering.outcome, &watch) {
-                (Outcome::Waiting(missing), Some(_)) => missing,
-                (Outcome::Written(variables), _) => return Ok(variables),
-                // Look-ups that are missing have been asked for.
-                (Outcome::Waiting(_), None) => return Ok(BTreeMap::new()),
+            // What is new is due at once, and its answer is a change that `seen` tells of.
+            watch.want(&rendering.asked).map_err(hook)?;
+            let missing = match rendering.outcome {
+                Outcome::Written(variables) => return Ok(variables),
+                Outcome::Waiting(missing) => missing,
             };
-            // A watch that has just begun is seen from its first change on: nothing was fetched before.
-            let Some(watch) = watch else { continue };
-            let mut seen = seen.take().unwrap_or_else(|| watch.subscribe());
             let has_vault = self.tended.keeper().is_some();
             let message = templates::waiting(&missing, &watch.problems(), has_vault);
             let is_new = told.as_ref().is_none_or(|(last, _)| *last != message);
@@ -131,9 +131,7 @@ impl Attempt {
 
     /// Returns the templates of a running task, if they look data up.
     async fn followed(&self) -> Option<(Arc<Input>, Arc<Watch>)> {
-        // The variables of hooks are not known for a task that an earlier run of the agent has started: a
-        // template that shows one is left as it is.
-        let input = self.template_input(&BTreeMap::new()).ok()??;
+        let input = self.template_input(&self.tended.shown()).ok()??;
         if let Some(watch) = self.tended.watch() {
             return Some((input, watch));
         }

@@ -80,7 +80,12 @@ impl Attempt {
         let file = blocking::spawn(move || identities::read_file(&dirs, &token_file())).await;
         let known = file.ok().flatten().filter(|text| !text.is_empty());
         match self.keeper(task, vault, known.map(Token::new)) {
-            Ok(keeper) => self.tended.give(keeper.state().borrow().generation),
+            Ok(keeper) => {
+                let state = keeper.state().borrow().clone();
+                self.tended.give(state.generation);
+                // The tokens of other identities are not known any more.
+                self.tended.show(&self.vault_variables(vault, &state));
+            }
             Err(failure) => warn!(id = %self.id, reason = failure.message, "no token of Vault"),
         }
     }

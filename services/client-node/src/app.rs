@@ -133,6 +133,7 @@ impl App {
             .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let drivers = make_drivers(&config, &opened);
+        let vault = open_vault(&config)?;
         let parts = Parts {
             metrics,
             registry,
@@ -144,7 +145,9 @@ impl App {
                 offers,
                 networks: make_networks(&config, &opened),
                 offered: Mutex::default(),
+                vault: vault.as_ref().map(task_vault::Node::probe),
             },
+            vault,
             listeners: Some(listeners),
             own_certificate,
         };
@@ -180,7 +183,9 @@ impl App {
                 offers: Offers::default(),
                 networks: None,
                 offered: Mutex::default(),
+                vault: None,
             },
+            vault: None,
             listeners: None,
             own_certificate: None,
         };
@@ -199,6 +204,7 @@ impl App {
         };
         let tasks = task_runner::Context {
             tokens: Arc::new(tokens),
+            vault: parts.vault,
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
@@ -370,8 +376,21 @@ struct Parts {
     ids: IdSource,
     gateways: Gateways,
     machine: Machine,
+    vault: Option<task_vault::Node>,
     listeners: Option<Listeners>,
     own_certificate: Option<introduction::Files>,
+}
+
+/// Returns the node's Vault, if it has one.
+fn open_vault(config: &Config) -> Result<Option<task_vault::Node>, Error> {
+    if !config.vault.enabled {
+        return Ok(None);
+    }
+    let client = vault::Client::open(&config.vault).map_err(|(field, problem)| Error::Setting {
+        field: format!("vault.{field}"),
+        problem,
+    })?;
+    Ok(Some(task_vault::Node::new(client, &config.vault)))
 }
 
 /// Returns the networks of allocations; `None` on a node without a data directory.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
+pub use vault::VaultConfig;
 
 use crate::error::Error;
 
@@ -79,6 +80,7 @@ pub struct Config {
     pub max_dynamic_port: u16,
     pub drivers: DriversConfig,
     pub network: NetworkConfig,
+    pub vault: VaultConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
     #[serde(with = "duration")]
@@ -238,6 +240,7 @@ impl Default for Config {
             max_dynamic_port: 32_000,
             drivers: DriversConfig::default(),
             network: NetworkConfig::default(),
+            vault: VaultConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             fingerprint_interval: Duration::from_secs(60),
@@ -345,6 +348,9 @@ impl Config {
             );
             return wrong("min_dynamic_port", problem);
         }
+        if let Err((field, problem)) = self.vault.check() {
+            return wrong(&format!("vault.{field}"), problem);
+        }
         if let Some((field, problem)) = self.network.problem() {
             return wrong(field, problem);
         }
@@ -390,6 +396,7 @@ impl service_kit::print::Documented for Config {
         docker_driver::config::SOURCE,
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
+        vault::CONFIG_SOURCE,
     ];
 }
 
@@ -409,6 +416,7 @@ mod tests {
             "drivers",
             "drivers.docker",
             "network",
+            "vault",
             "gc",
         ] {
             assert!(text.contains(&format!("\n[{section}]\n")), "{section}");

@@ -23,8 +23,8 @@ pub struct Agent<'a> {
     pub alloc_dir: Option<&'a Path>,
     /// Driver name → the driver's own fingerprint.
     pub drivers: &'a BTreeMap<&'static str, Fingerprint>,
-    /// Attributes of the networks that allocations can have.
-    pub networks: &'a BTreeMap<String, String>,
+    /// Attributes that the agent has probed: of networks for allocations, and of Vault.
+    pub probed: &'a BTreeMap<String, String>,
 }
 
 /// Reads the machine and returns the node's record.
@@ -53,7 +53,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
     for fingerprint in drivers.values().filter(|fingerprint| fingerprint.detected) {
         attributes.extend(fingerprint.attributes.clone());
     }
-    attributes.extend(agent.networks.clone());
+    attributes.extend(agent.probed.clone());
     attributes.retain(|_, value| !value.is_empty());
     let reserved = ComparableResources {
         cpu_mhz: config.reserved.cpu.saturating_add(cores.reserved_mhz),
@@ -123,7 +123,7 @@ mod tests {
             address: "http://127.0.0.1:7201",
             alloc_dir,
             drivers,
-            networks: const { &BTreeMap::new() },
+            probed: const { &BTreeMap::new() },
         }
     }
 

@@ -187,6 +187,11 @@ impl AllocRunner {
         &self.spec
     }
 
+    /// Returns whether a task has ended and starts again only on a request for the whole allocation.
+    pub fn is_dead(&self, task: &str) -> bool {
+        self.state.tasks.get(task).is_none_or(TaskRunner::is_dead)
+    }
+
     /// Returns the state to report.
     pub fn client(&self) -> AllocClient {
         let (status, description) = self.status();

@@ -60,6 +60,8 @@ pub enum Event {
     TemplateMessage { task: String, message: String },
     /// A note about the task's identities for the user.
     IdentityMessage { task: String, message: String },
+    /// A note about the task's token of Vault for the user.
+    VaultMessage { task: String, message: String },
     /// A server's list was applied for the first time since the agent started.
     ServersContacted,
     /// The last answer of a server is `age` old.

@@ -70,6 +70,10 @@ pub(crate) fn template_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Template", time, message)
 }
 
+pub(crate) fn vault_message(time: Timestamp, message: &str) -> TaskEvent {
+    event("Vault", time, message)
+}
+
 pub(crate) fn identity_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Identity", time, message)
 }

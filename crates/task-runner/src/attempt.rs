@@ -15,11 +15,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
-use crate::artifacts;
 use crate::context::Context;
 use crate::identities::{self, Held, Identity, Renewal};
 use crate::network::AllocNetwork;
-use crate::templates::{self, Outcome};
+use crate::tended::Tended;
+
+mod artifacts;
+mod templates;
+mod vault;
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.
 const MESSAGES: usize = 16;
@@ -29,6 +32,7 @@ pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
     network: Arc<AllocNetwork>,
+    tended: Arc<Tended>,
     id: TaskId,
     cancel: CancellationToken,
 }
@@ -38,6 +42,7 @@ impl Attempt {
         context: &Arc<Context>,
         assignment: &Assignment,
         network: &Arc<AllocNetwork>,
+        tended: &Arc<Tended>,
         id: TaskId,
         cancel: CancellationToken,
     ) -> Self {
@@ -45,6 +50,7 @@ impl Attempt {
             context: Arc::clone(context),
             assignment: assignment.clone(),
             network: Arc::clone(network),
+            tended: Arc::clone(tended),
             id,
             cancel,
         }
@@ -105,8 +111,10 @@ impl Attempt {
         })?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
+        variables.extend(self.get_vault_token(answers).await?);
         self.fetch_artifacts(answers).await?;
-        variables.extend(self.render_templates(answers).await?);
+        let of_templates = self.render_templates(&variables, answers).await?;
+        variables.extend(of_templates);
         let (driver, config) = self.config(messages, variables)?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
@@ -231,83 +239,6 @@ impl Attempt {
         })
     }
 
-    /// Downloads the task's artifacts that no earlier start downloaded.
-    async fn fetch_artifacts(&self, answers: &mpsc::Sender<Event>) -> Result<(), StartFailure> {
-        let (_, task) = self.task()?;
-        // A node without storage simulates its tasks.
-        let Some(dirs) = self.dirs(task).filter(|_| !task.artifacts.is_empty()) else {
-            return Ok(());
-        };
-        let facts = self.facts();
-        let env = self.env(&facts)?;
-        let interpolated = |text: &str| env.interpolate(text);
-        let all = artifacts::interpolate(&task.artifacts, interpolated);
-        let fetch = artifacts::Fetch::new(all, dirs, &task.name, env.interpolate(&task.user));
-        if fetch.is_done() {
-            return Ok(());
-        }
-        let task = self.id.task.clone();
-        let _ = answers.send(Event::DownloadingArtifacts { task }).await;
-        tokio::select! {
-            done = fetch.run(self.context.artifacts.as_ref()) => done,
-            () = self.cancel.cancelled() => Err(StartFailure {
-                step: StartStep::Artifacts,
-                message: "stopped during the download of artifacts".to_owned(),
-                recoverable: false,
-            }),
-        }
-    }
-
-    /// Renders the task's templates, if it has some. Returns the variables of those with `env`.
-    ///
-    /// Waits while data is missing. No node has data to look up yet, so the wait ends with the task's.
-    async fn render_templates(
-        &self,
-        answers: &mpsc::Sender<Event>,
-    ) -> Result<BTreeMap<String, String>, StartFailure> {
-        let (_, task) = self.task()?;
-        // A node without storage simulates its tasks.
-        let Some(dirs) = self.dirs(task).filter(|_| !task.templates.is_empty()) else {
-            return Ok(BTreeMap::new());
-        };
-        let facts = self.facts();
-        let env = self.env(&facts)?;
-        let mut rendered = task.templates.clone();
-        for template in &mut rendered {
-            template.source = env.interpolate(&template.source);
-            template.destination = env.interpolate(&template.destination);
-        }
-        let input = templates::Input {
-            templates: rendered,
-            dirs,
-            env: env.for_templates(),
-            namespace: self.assignment.job.namespace.clone(),
-            region: self.assignment.job.region.clone(),
-            now: self.context.clocks.wall(),
-        };
-        let rendering = blocking::spawn(move || templates::render(&input, &template::NoSource));
-        let outcome = rendering.await.unwrap_or_else(|error| {
-            Err(StartFailure {
-                step: StartStep::Hook,
-                message: format!("the rendering of templates ended: {error}"),
-                recoverable: true,
-            })
-        });
-        match outcome? {
-            Outcome::Written(variables) => Ok(variables),
-            Outcome::Waiting(message) => {
-                let task = self.id.task.clone();
-                let _ = answers.send(Event::TemplateMessage { task, message }).await;
-                self.cancel.cancelled().await;
-                Err(StartFailure {
-                    step: StartStep::Hook,
-                    message: "stopped while a template waited for data".to_owned(),
-                    recoverable: false,
-                })
-            }
-        }
-    }
-
     /// Finds the task that an earlier run of the agent started, then waits for its end.
     pub(crate) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
@@ -334,6 +265,7 @@ impl Attempt {
                     let _ = answers.send(Event::DriverMessage { task, message }).await;
                 }
                 let held = self.found_identities().await;
+                self.find_vault_token().await;
                 self.wait(driver.as_ref(), held, &answers).await;
                 return;
             }
@@ -362,6 +294,8 @@ impl Attempt {
         let ended = tokio::select! {
             ended = self.forward(waiting, messages, answers) => ended,
             never = self.renew(driver, held, answers) => match never {},
+            never = self.follow_vault(driver, answers) => match never {},
+            never = self.follow_templates(driver, answers) => match never {},
         };
         self.context.metrics.tasks_running.dec();
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);

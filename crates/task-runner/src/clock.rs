@@ -27,6 +27,11 @@ impl Clocks {
         }
     }
 
+    /// The wall clock alone.
+    pub fn wall_clock(&self) -> Clock {
+        self.wall.clone()
+    }
+
     pub fn wall(&self) -> Timestamp {
         Timestamp(self.wall.now())
     }

@@ -46,6 +46,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// Signs the identity tokens of tasks.
     pub tokens: Arc<dyn TokenSource>,
+    /// The node's Vault; `None`: it has none.
+    pub vault: Option<task_vault::Node>,
     /// Kill every task when the agent ends.
     pub stop_tasks_on_exit: bool,
     /// Timeout of the agent's shutdown.
@@ -70,6 +72,7 @@ impl Context {
             ids,
             metrics: Metrics::default(),
             tokens: Arc::new(NoTokens),
+            vault: None,
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),
         }

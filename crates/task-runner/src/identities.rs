@@ -174,34 +174,44 @@ pub(crate) fn write_files<'a>(
     user: &str,
     tokens: impl Iterator<Item = (&'a Identity, &'a SignedToken)>,
 ) -> Result<(), String> {
-    let mut owner = None;
     for (identity, signed) in tokens {
         let Some(file) = &identity.file else {
             continue;
         };
-        let owner = *owner.get_or_insert_with(|| owner::of(user, &dirs.secrets));
-        let content = Content {
-            bytes: signed.token.expose().as_bytes(),
-            mode: match owner {
-                owner::Owner::Unknown => MODE_OF_UNKNOWN_USER,
-                owner::Owner::Agent | owner::Owner::User { .. } => MODE,
-            },
-            uid: owner.uid(),
-            gid: owner.gid(),
-        };
-        let (directory, path) = place(dirs, file);
-        Folder::open(directory)
-            .and_then(|folder| folder.write(path, &content))
-            .map_err(|error| {
-                let (name, path) = (&identity.name, path.display());
-                format!("identity {name:?}: cannot write {path}: {error}")
-            })?;
+        write_secret(dirs, user, file, signed.token.expose())
+            .map_err(|error| format!("identity {:?}: {error}", identity.name))?;
     }
     Ok(())
 }
 
+/// Writes a file that only the task's user reads. Blocks.
+///
+/// # Errors
+/// The file can't be written.
+pub(crate) fn write_secret(
+    dirs: &TaskDirs,
+    user: &str,
+    file: &TemplateFile,
+    text: &str,
+) -> Result<(), String> {
+    let owner = owner::of(user, &dirs.secrets);
+    let content = Content {
+        bytes: text.as_bytes(),
+        mode: match owner {
+            owner::Owner::Unknown => MODE_OF_UNKNOWN_USER,
+            owner::Owner::Agent | owner::Owner::User { .. } => MODE,
+        },
+        uid: owner.uid(),
+        gid: owner.gid(),
+    };
+    let (directory, path) = place(dirs, file);
+    Folder::open(directory)
+        .and_then(|folder| folder.write(path, &content))
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
 /// Returns the text of a token file; `None`: there is none. Blocks.
-fn read_file(dirs: &TaskDirs, file: &TemplateFile) -> Option<String> {
+pub(crate) fn read_file(dirs: &TaskDirs, file: &TemplateFile) -> Option<String> {
     let (directory, path) = place(dirs, file);
     let folder = Folder::open(directory).ok()?;
     let bytes = folder.read(path, workload_identity::jwks::TOKEN_MAX).ok()?;

@@ -7,8 +7,8 @@
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
 //! finds and awaits a task in its allocation's [`network`]; `artifacts` downloads its artifacts,
-//! [`templates`] renders its templates, and [`identities`] gets and renews its tokens from a
-//! [`TokenSource`]; [`leftovers`] removes the
+//! [`templates`] renders its templates from [`sources`], and [`identities`] gets and renews its tokens from
+//! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check.
 //!
@@ -32,7 +32,9 @@ pub mod reporter;
 mod run;
 mod runner;
 mod services;
+mod sources;
 mod templates;
+mod tended;
 #[cfg(test)]
 mod tests;
 mod token_source;

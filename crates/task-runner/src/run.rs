@@ -66,6 +66,7 @@ pub fn spawn(
         starts: HashMap::new(),
         leftovers: beginning.leftovers,
         network,
+        tended: HashMap::new(),
         checks: CheckRuns::default(),
         work: JoinSet::new(),
         progress,
@@ -244,6 +245,7 @@ impl Runner {
         let now = self.context.clocks.now();
         let effects = self.machine.step(now, event, &mut self.rng);
         self.sync_checks();
+        self.sync_tended();
         if effects.is_empty() {
             return;
         }

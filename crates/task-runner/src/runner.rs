@@ -16,6 +16,7 @@ use crate::check_view::CheckRuns;
 use crate::context::Context;
 use crate::handle::{Handle, Progress};
 use crate::network::AllocNetwork;
+use crate::tended::Tended;
 
 /// Start values of a runner.
 pub struct Beginning {
@@ -44,6 +45,8 @@ pub(crate) struct Runner {
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.
     pub(crate) leftovers: Vec<TaskId>,
     pub(crate) network: Arc<AllocNetwork>,
+    /// What outlives the attempts of tasks, by task.
+    pub(crate) tended: HashMap<String, Arc<Tended>>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
     /// Effects in progress; aborted with the runner.

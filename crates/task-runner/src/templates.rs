@@ -3,14 +3,18 @@
 //! [`files`] keeps reads and writes below the task's directories; [`interfaces`] lists the node's
 //! addresses for `sockaddr`. The language is in `crates/template`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use lifecycle::{StartFailure, StartStep};
 use model::Timestamp;
 use model::template::{Template, TemplateFile};
 use task_drivers::TaskDirs;
-use template::{Files, Limits, Lookup, Rendered, Source, Surroundings};
+use template::{Files, Limits, Lookup, Rendered, Surroundings};
+use template_watch::Snapshot;
+
+use crate::sources::{VAULT, has_source};
 
 mod files;
 mod interfaces;
@@ -19,8 +23,10 @@ pub(crate) use files::{Content, Folder};
 
 /// Look-ups that an event names; it counts the others. Source: Nomad's events.
 const NAMED_LOOKUPS: usize = 3;
+/// See [`patience`].
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Everything that a task's templates are rendered from.
+/// Everything that a task's templates are rendered from, besides data that is looked up.
 pub(crate) struct Input {
     pub(crate) templates: Vec<Template>,
     pub(crate) dirs: TaskDirs,
@@ -28,16 +34,42 @@ pub(crate) struct Input {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) namespace: String,
     pub(crate) region: String,
-    pub(crate) now: Timestamp,
 }
 
-/// The outcome of one rendering of all templates.
+/// One rendering of all templates.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rendering {
+    pub(crate) outcome: Outcome,
+    /// All look-ups of the templates.
+    pub(crate) asked: BTreeSet<Lookup>,
+}
+
+/// The outcome of a rendering.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The files are written; these are the variables of templates with `env`.
     Written(BTreeMap<String, String>),
-    /// No file is written. The message says what is missing.
-    Waiting(String),
+    /// No file is written: these look-ups have no answer.
+    Waiting(Vec<Lookup>),
+}
+
+impl Outcome {
+    pub(crate) fn into_variables(self) -> BTreeMap<String, String> {
+        match self {
+            Self::Written(variables) => variables,
+            Self::Waiting(_) => BTreeMap::new(),
+        }
+    }
+}
+
+/// A rendering while the task runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// Positions of the templates whose file has changed.
+    pub(crate) written: Vec<usize>,
+    /// Templates that cannot be rendered or written now.
+    pub(crate) problems: Vec<String>,
+    pub(crate) asked: BTreeSet<Lookup>,
 }
 
 /// Renders all templates, then writes all files: none is written while one of them waits.
@@ -46,14 +78,18 @@ pub(crate) enum Outcome {
 ///
 /// # Errors
 /// The first template that can't be rendered or written; the restart policy applies.
-pub(crate) fn render(input: &Input, source: &dyn Source) -> Result<Outcome, StartFailure> {
+pub(crate) fn render(
+    input: &Input,
+    now: Timestamp,
+    snapshot: Snapshot,
+) -> Result<Rendering, StartFailure> {
     let roots = Roots::open(&input.dirs)
         .map_err(|error| failure(&format!("cannot open the task's directories: {error}")))?;
     let mut texts = Vec::new();
-    let mut missing = Vec::new();
+    let mut missing = BTreeSet::new();
     for template in &input.templates {
         match roots
-            .render(template, input, source)
+            .render(template, (input, now), &snapshot)
             .map_err(|message| failure_of(template, &message))?
         {
             Rendered::Text(text) => texts.push((template, text)),
@@ -61,9 +97,10 @@ pub(crate) fn render(input: &Input, source: &dyn Source) -> Result<Outcome, Star
         }
     }
     if !missing.is_empty() {
-        missing.sort();
-        missing.dedup();
-        return Ok(Outcome::Waiting(waiting(&missing)));
+        return Ok(Rendering {
+            outcome: Outcome::Waiting(missing.into_iter().collect()),
+            asked: snapshot.into_asked(),
+        });
     }
     let mut variables = BTreeMap::new();
     for (template, text) in texts {
@@ -76,14 +113,58 @@ pub(crate) fn render(input: &Input, source: &dyn Source) -> Result<Outcome, Star
             variables.extend(of_file);
         }
     }
-    Ok(Outcome::Written(variables))
+    Ok(Rendering {
+        outcome: Outcome::Written(variables),
+        asked: snapshot.into_asked(),
+    })
+}
+
+/// Renders all templates, and writes the files of those that are `ready` and whose text is another one.
+///
+/// Blocks on files.
+pub(crate) fn render_again(
+    input: &Input,
+    now: Timestamp,
+    snapshot: Snapshot,
+    ready: &[bool],
+) -> Again {
+    let mut again = Again::default();
+    let roots = match Roots::open(&input.dirs) {
+        Ok(roots) => roots,
+        Err(error) => {
+            again
+                .problems
+                .push(format!("cannot open the task's directories: {error}"));
+            return again;
+        }
+    };
+    for (position, template) in input.templates.iter().enumerate() {
+        let rendered = roots.render(template, (input, now), &snapshot);
+        if !ready.get(position).copied().unwrap_or(false) {
+            continue;
+        }
+        let written = match rendered {
+            Ok(Rendered::Text(text)) => roots.write_if_other(template, &text),
+            // Its data is on its way.
+            Ok(Rendered::Waiting(_)) => Ok(false),
+            Err(message) => Err(message),
+        };
+        match written {
+            Ok(true) => again.written.push(position),
+            Ok(false) => {}
+            Err(message) => again.problems.push(message_of(template, &message)),
+        }
+    }
+    again.asked = snapshot.into_asked();
+    again
 }
 
 fn failure_of(template: &Template, message: &str) -> StartFailure {
-    failure(&format!(
-        "template for {:?}: {message}",
-        template.destination
-    ))
+    failure(&message_of(template, message))
+}
+
+fn message_of(template: &Template, message: &str) -> String {
+    format!("template for {:?}: {message}", template.destination)
 }
 
 fn failure(message: &str) -> StartFailure {
@@ -94,25 +175,73 @@ fn failure(message: &str) -> StartFailure {
     }
 }
 
-/// The event's message: the first look-ups by name, and the systems that this node does not have.
-fn waiting(missing: &[Lookup]) -> String {
-    let named: Vec<String> = missing
-        .iter()
-        .take(NAMED_LOOKUPS)
-        .map(ToString::to_string)
-        .collect();
-    let mut message = format!("Missing: {}", named.join(", "));
+/// The message about an error of a template that reads secrets, which the error may quote. The name of a
+/// missing key that stands in the template is no secret.
+fn without_secrets(error: &template::Error, source: &str) -> String {
+    let is_key = error.message.starts_with("the map has no key ");
+    let mut quoted = error.message.split('"').skip(1).step_by(2);
+    if is_key && quoted.all(|part| source.contains(part)) {
+        return error.to_string();
+    }
+    let function = error.message.split(':').next().unwrap_or_default();
+    let about = match template::function_names().binary_search(&function) {
+        Ok(_) => format!("{function}: "),
+        Err(_) => String::new(),
+    };
+    format!(
+        "line {}, column {}: {about}it cannot be rendered with the data of Vault. The reason is not shown, \
+         because it may quote a secret",
+        error.line, error.column
+    )
+}
+
+/// The event's message: the first look-ups by name, with the reasons why they failed, and the systems that
+/// this node does not have.
+pub(crate) fn waiting(
+    missing: &[Lookup],
+    problems: &BTreeMap<Lookup, String>,
+    has_vault: bool,
+) -> String {
+    let named = missing.iter().take(NAMED_LOOKUPS).map(|lookup| {
+        let problem = problems
+            .get(lookup)
+            .filter(|_| has_source(lookup, has_vault));
+        problem.map_or_else(
+            || lookup.to_string(),
+            |problem| format!("{lookup} ({problem})"),
+        )
+    });
+    let mut message = format!("Missing: {}", named.collect::<Vec<_>>().join(", "));
     if missing.len() > NAMED_LOOKUPS {
         message.push_str(&format!(", and {} more", missing.len() - NAMED_LOOKUPS));
     }
-    let mut systems: Vec<&str> = missing.iter().map(Lookup::system).collect();
+    let without = missing
+        .iter()
+        .filter(|lookup| !has_source(lookup, has_vault));
+    let mut systems: Vec<&str> = without.map(Lookup::system).collect();
     systems.sort_unstable();
     systems.dedup();
-    message.push_str(&format!(
-        ". This version of Kafila has no {}: the task waits until it is stopped. Pass the values with env or meta",
-        systems.join(" and "),
-    ));
+    let is_without_vault = systems.contains(&VAULT);
+    systems.retain(|system| *system != VAULT);
+    if is_without_vault {
+        message.push_str(". The task has no token of Vault: add a vault block to it");
+    }
+    if !systems.is_empty() {
+        message.push_str(&format!(
+            ". This version of Kafila has no {}: the task waits until it is stopped. Pass the values with env or meta",
+            systems.join(" and "),
+        ));
+    }
     message
+}
+
+/// The time before the first message: answers of a source are a moment away.
+pub(crate) fn patience(missing: &[Lookup], has_vault: bool) -> Duration {
+    if missing.iter().all(|lookup| has_source(lookup, has_vault)) {
+        PATIENCE
+    } else {
+        Duration::ZERO
+    }
 }
 
 /// The directories that a task's templates may read and write.
@@ -134,8 +263,8 @@ impl<'a> Roots<'a> {
     fn render(
         &self,
         template: &Template,
-        input: &Input,
-        source: &dyn Source,
+        (input, now): (&Input, Timestamp),
+        snapshot: &Snapshot,
     ) -> Result<Rendered, String> {
         let limits = Limits::default();
         let data = if template.source.is_empty() {
@@ -146,11 +275,11 @@ impl<'a> Roots<'a> {
         let text =
             template::Template::parse(&data, &template.left_delimiter, &template.right_delimiter)
                 .map_err(|error| error.to_string())?;
-        let now = i64::try_from(input.now.0).unwrap_or(i64::MAX);
+        let now = i64::try_from(now.0).unwrap_or(i64::MAX);
         let surroundings = Surroundings {
             env: &input.env,
             files: self,
-            source,
+            source: snapshot,
             namespace: &input.namespace,
             region: &input.region,
             interfaces: &interfaces::list(),
@@ -158,8 +287,28 @@ impl<'a> Roots<'a> {
             missing_key_is_error: template.error_on_missing_key,
             limits,
         };
-        text.render(&surroundings)
-            .map_err(|error| error.to_string())
+        text.render(&surroundings).map_err(|error| {
+            if snapshot.has_asked(VAULT) {
+                return without_secrets(&error, &data);
+            }
+            error.to_string()
+        })
+    }
+
+    /// Writes the file unless it has this text. Returns whether it was written.
+    fn write_if_other(&self, template: &Template, text: &str) -> Result<bool, String> {
+        let (folder, path) = self.find(&template.destination)?;
+        if folder
+            .read(&path, text.len())
+            .is_ok_and(|found| found == text.as_bytes())
+        {
+            return Ok(false);
+        }
+        self.write(template, text)?;
+        if template.env {
+            template::env_file::parse(text).map_err(|error| error.to_string())?;
+        }
+        Ok(true)
     }
 
     fn write(&self, template: &Template, text: &str) -> Result<(), String> {

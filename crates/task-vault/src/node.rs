@@ -6,12 +6,12 @@ use std::time::Duration;
 use vault::{Client, Token, VaultConfig};
 
 use crate::keeper::{Identity, Setup};
+use crate::probe::Probe;
 
 /// The node's Vault.
 #[derive(Clone, Debug)]
 pub struct Node {
     client: Client,
-    address: String,
     auth_path: String,
     default_role: String,
     audience: Vec<String>,
@@ -22,7 +22,6 @@ impl Node {
     pub fn new(client: Client, config: &VaultConfig) -> Self {
         Self {
             client,
-            address: config.address.clone(),
             auth_path: config.jwt_auth_path.clone(),
             default_role: config.default_role.clone(),
             audience: config.audience.clone(),
@@ -30,9 +29,9 @@ impl Node {
         }
     }
 
-    /// The URL of Vault, for the task's environment.
-    pub fn address(&self) -> &str {
-        &self.address
+    /// A probe of the node's attributes, without an answer yet.
+    pub fn probe(&self) -> Probe {
+        Probe::new(self.client.clone())
     }
 
     /// The audiences of the JWTs.

@@ -22,6 +22,14 @@ impl Snapshot {
         }
     }
 
+    /// Returns whether a look-up so far was one of this system ([`Lookup::system`]).
+    pub fn has_asked(&self, system: &str) -> bool {
+        self.asked
+            .borrow()
+            .iter()
+            .any(|lookup| lookup.system() == system)
+    }
+
     /// The look-ups so far, missing ones included.
     pub fn into_asked(self) -> BTreeSet<Lookup> {
         self.asked.into_inner()

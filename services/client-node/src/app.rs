@@ -134,6 +134,7 @@ impl App {
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let drivers = make_drivers(&config, &opened);
         let artifacts = drivers::artifacts(&config.artifact, opened.state_dir.as_deref())?;
+        let vault = open_vault(&config)?;
         let parts = Parts {
             metrics,
             registry,
@@ -146,7 +147,9 @@ impl App {
                 offers,
                 networks: make_networks(&config, &opened),
                 offered: Mutex::default(),
+                vault: vault.as_ref().map(task_vault::Node::probe),
             },
+            vault,
             listeners: Some(listeners),
             own_certificate,
         };
@@ -183,7 +186,9 @@ impl App {
                 offers: Offers::default(),
                 networks: None,
                 offered: Mutex::default(),
+                vault: None,
             },
+            vault: None,
             listeners: None,
             own_certificate: None,
         };
@@ -202,6 +207,7 @@ impl App {
         };
         let tasks = task_runner::Context {
             tokens: Arc::new(tokens),
+            vault: parts.vault,
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
@@ -375,8 +381,21 @@ struct Parts {
     gateways: Gateways,
     artifacts: Option<Arc<artifact_fetch::Artifacts>>,
     machine: Machine,
+    vault: Option<task_vault::Node>,
     listeners: Option<Listeners>,
     own_certificate: Option<introduction::Files>,
+}
+
+/// Returns the node's Vault, if it has one.
+fn open_vault(config: &Config) -> Result<Option<task_vault::Node>, Error> {
+    if !config.vault.enabled {
+        return Ok(None);
+    }
+    let client = vault::Client::open(&config.vault).map_err(|(field, problem)| Error::Setting {
+        field: format!("vault.{field}"),
+        problem,
+    })?;
+    Ok(Some(task_vault::Node::new(client, &config.vault)))
 }
 
 /// Returns the networks of allocations; `None` on a node without a data directory.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
+pub use vault::VaultConfig;
 
 use crate::error::Error;
 
@@ -80,6 +81,7 @@ pub struct Config {
     pub max_dynamic_port: u16,
     pub drivers: DriversConfig,
     pub network: NetworkConfig,
+    pub vault: VaultConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
     #[serde(with = "duration")]
@@ -240,6 +242,7 @@ impl Default for Config {
             max_dynamic_port: 32_000,
             drivers: DriversConfig::default(),
             network: NetworkConfig::default(),
+            vault: VaultConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             artifact: ArtifactConfig::default(),
@@ -348,6 +351,9 @@ impl Config {
             );
             return wrong("min_dynamic_port", problem);
         }
+        if let Err((field, problem)) = self.vault.check() {
+            return wrong(&format!("vault.{field}"), problem);
+        }
         if let Some((field, problem)) = self.network.problem() {
             return wrong(field, problem);
         }
@@ -397,6 +403,7 @@ impl service_kit::print::Documented for Config {
         docker_driver::config::SOURCE,
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
+        vault::CONFIG_SOURCE,
     ];
 }
 
@@ -416,6 +423,7 @@ mod tests {
             "drivers",
             "drivers.docker",
             "network",
+            "vault",
             "gc",
             "artifact",
         ] {

@@ -10,7 +10,7 @@ use super::inherited::Inherited;
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
     constraint, consul, disconnect, environment, name, network, rank, reschedule, restart, scaling,
-    service, signal, task, update, volume,
+    service, signal, task, update, vault, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -65,6 +65,7 @@ pub(super) fn group(
     let services = service::services(check, path, &spec.services, &place);
     service::check_tasks(check, path, &services, &tasks);
     service::imply(&mut constraints, &services, &tasks);
+    vault::imply(&mut constraints, &tasks);
     TaskGroup {
         count,
         tasks,

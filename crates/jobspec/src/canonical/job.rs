@@ -9,6 +9,7 @@ use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
     constraint, environment, group, launches, name, rank, reschedule, service, template, update,
+    vault,
 };
 
 /// Source: Nomad's default of `job_default_priority`.
@@ -73,6 +74,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     warn(check, &job);
     launches::warn(check, &job);
     template::warn(check, &job);
+    vault::warn(check, &job);
     service::warn(check, spec);
     job
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::job::Task;
+use model::template::ChangeMode;
 use model::{Constraint, Operator};
 
 /// Those that nodes say they can send, without SIGSTOP and SIGCONT, which end nothing.
@@ -40,6 +41,9 @@ pub(super) fn imply(constraints: &mut Vec<Constraint>, tasks: &[Task]) {
                 .iter()
                 .map(|template| template.change_signal.as_str()),
         );
+        let vault = task.vault.as_ref();
+        let vault = vault.filter(|vault| vault.change_mode == ChangeMode::Signal);
+        signals.extend(vault.map(|vault| vault.change_signal.as_str()));
     }
     let signals: Vec<&str> = signals
         .into_iter()

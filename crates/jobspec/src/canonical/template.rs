@@ -240,23 +240,49 @@ fn read(template: &Template) -> Result<::template::Template, ::template::Error> 
     )
 }
 
-/// Warns of templates that wait for data which no node has.
+/// Functions that look data up in Vault.
+const OF_VAULT: [&str; 3] = ["pkiCert", "secret", "secrets"];
+
+/// Warns of templates that wait for data which no node has, or which the task may not read.
 pub(super) fn warn(check: &mut Check, job: &Job) {
     for group in &job.task_groups {
         for task in &group.tasks {
             for template in &task.templates {
                 let Ok(text) = read(template) else { continue };
-                let look_ups: Vec<&str> = text.look_ups().into_iter().collect();
-                if look_ups.is_empty() {
-                    continue;
+                let (of_vault, others): (Vec<&str>, Vec<&str>) = text
+                    .look_ups()
+                    .into_iter()
+                    .partition(|name| OF_VAULT.contains(name));
+                let waits = |calls: &[&str]| {
+                    format!(
+                        "Task {:?} does not start: its template for {:?} calls {}",
+                        task.name,
+                        template.destination,
+                        calls.join(", "),
+                    )
+                };
+                if !others.is_empty() {
+                    check.warn(format!(
+                        "{}, and nodes of this version have no variables, services or Consul to look data up in. Pass \
+                         the values with env or meta",
+                        waits(&others)
+                    ));
                 }
-                check.warn(format!(
-                    "Task {:?} does not start: its template for {:?} calls {}, and nodes of this version have no \
-                     variables, services, Consul or Vault to look data up in. Pass the values with env or meta",
-                    task.name,
-                    template.destination,
-                    look_ups.join(", "),
-                ));
+                if !of_vault.is_empty() && task.vault.is_none() {
+                    check.warn(format!(
+                        "{}, and the task has no token of Vault. Add a vault block to the task",
+                        waits(&of_vault)
+                    ));
+                }
+                if template.change_mode == ChangeMode::Script
+                    && !(of_vault.is_empty() || template.once)
+                {
+                    check.warn(format!(
+                        "Task {:?}: change_script of the template for {:?} is not run by this version of Kafila. Use \
+                         change_mode signal or restart",
+                        task.name, template.destination,
+                    ));
+                }
             }
         }
     }

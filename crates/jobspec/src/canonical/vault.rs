@@ -2,6 +2,7 @@
 
 use model::template::ChangeMode;
 use model::vault::Vault;
+use model::{Constraint, Job, Operator, Task};
 
 use super::check::{Check, Path};
 use super::signal;
@@ -11,7 +12,6 @@ const DEFAULT_SIGNAL: &str = "SIGHUP";
 pub(super) fn vault(check: &mut Check, path: &Path, spec: Option<&spec::Vault>) -> Option<Vault> {
     let spec = spec?;
     let path = path.block("vault");
-    check.error(&path, "Vault is not supported by this version of Kafila: hand secrets to the task by a file that the node keeps");
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let modes = [ChangeMode::Restart, ChangeMode::Signal, ChangeMode::Noop];
     let modes = modes.map(|mode| (mode.as_str(), mode));
@@ -35,6 +35,12 @@ pub(super) fn vault(check: &mut Check, path: &Path, spec: Option<&spec::Vault>) 
         .cluster
         .as_deref()
         .filter(|cluster| !cluster.is_empty());
+    if let Some(cluster) = cluster.filter(|cluster| *cluster != Vault::DEFAULT_CLUSTER) {
+        let problem = format!(
+            "Vault cluster {cluster:?} is not supported: nodes have one Vault; use \"default\""
+        );
+        check.error(path.field("cluster"), problem);
+    }
     Some(Vault {
         policies: spec.policies.clone(),
         role: text(&spec.role),
@@ -46,4 +52,43 @@ pub(super) fn vault(check: &mut Check, path: &Path, spec: Option<&spec::Vault>) 
         change_signal,
         allow_token_expiration: spec.allow_token_expiration.unwrap_or(false),
     })
+}
+
+/// Adds the constraint that a node has reached a Vault, if a task has a vault block, unless it is there.
+///
+/// Source: Nomad's implied constraint.
+pub(super) fn imply(constraints: &mut Vec<Constraint>, tasks: &[Task]) {
+    if tasks.iter().all(|task| task.vault.is_none()) {
+        return;
+    }
+    let implied = Constraint {
+        left: "${attr.vault.version}".to_owned(),
+        operator: Operator::Semver,
+        right: ">= 0.6.1".to_owned(),
+    };
+    if !constraints.contains(&implied) {
+        constraints.push(implied);
+    }
+}
+
+/// Warns of policies, which are the role's.
+pub(super) fn warn(check: &mut Check, job: &Job) {
+    for task in job.task_groups.iter().flat_map(|group| &group.tasks) {
+        let Some(vault) = task
+            .vault
+            .as_ref()
+            .filter(|vault| !vault.policies.is_empty())
+        else {
+            continue;
+        };
+        let role = match vault.role.as_str() {
+            "" => "the node's default role, or name another in vault.role".to_owned(),
+            role => format!("the role {role:?}"),
+        };
+        check.warn(format!(
+            "Task {:?}: vault.policies has no effect, because the task logs in with its identity and its policies are \
+             those of the role. Give the policies to {role}, and remove them from the job",
+            task.name
+        ));
+    }
 }

@@ -11,6 +11,7 @@ mod resources;
 mod service;
 mod task;
 mod template;
+mod vault;
 mod volume;
 
 use jobspec::canonicalise;

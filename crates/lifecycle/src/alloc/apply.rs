@@ -94,6 +94,11 @@ impl AllocRunner {
                     runner.record(task_event::identity_message(cx.now.wall, &message));
                 })
             }
+            Event::VaultMessage { task, message } => {
+                self.with_task(&mut step, &task, |runner, cx| {
+                    runner.record(task_event::vault_message(cx.now.wall, &message));
+                })
+            }
             Event::ServersContacted => {
                 self.is_contacted = true;
                 self.state

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use template::NoSource;
 use test_kit::builders::template;
 
 use super::*;
@@ -34,13 +33,13 @@ fn task(templates: Vec<Template>) -> Task {
         env,
         namespace: "default".to_owned(),
         region: "global".to_owned(),
-        now: Timestamp(0),
     };
     Task { _base: base, input }
 }
 
 fn render_all(task: &Task) -> Result<Outcome, String> {
-    render(&task.input, &NoSource).map_err(|failure| failure.message)
+    let rendering = render(&task.input, Timestamp(0), Snapshot::default());
+    Ok(rendering.map_err(|failure| failure.message)?.outcome)
 }
 
 #[test]
@@ -138,14 +137,14 @@ fn no_file_is_written_while_a_look_up_is_missing() {
         template("local/ready", "x"),
         template("local/waits", four),
     ]);
-    let Outcome::Waiting(message) = render_all(&task).unwrap() else {
+    let Outcome::Waiting(missing) = render_all(&task).unwrap() else {
         panic!("it does not wait")
     };
     assert_eq!(
-        message,
-        "Missing: nomad.var.block(app/db@default.global), consul.key(a), consul.key(b), and 1 more. This version of \
-         Kafila has no Consul and Nomad variables and Vault: the task waits until it is stopped. Pass the values with \
-         env or meta"
+        waiting(&missing, &BTreeMap::new(), false),
+        "Missing: nomad.var.block(app/db@default.global), consul.key(a), consul.key(b), and 1 more. The task has no \
+         token of Vault: add a vault block to it. This version of Kafila has no Consul and Nomad variables: the task \
+         waits until it is stopped. Pass the values with env or meta"
     );
     assert_eq!(fs::read_dir(&task.input.dirs.local).unwrap().count(), 0);
 }
@@ -167,4 +166,67 @@ fn an_error_names_the_template_and_the_place() {
         let message = render_all(&task(vec![template])).unwrap_err();
         assert!(message.starts_with(want), "{message}");
     }
+}
+
+fn secret(path: &str) -> Lookup {
+    Lookup::Secret {
+        path: path.to_owned(),
+    }
+}
+
+#[test]
+fn a_waiting_message_has_the_reasons_of_failed_look_ups() {
+    let missing = [secret("kv/a"), secret("kv/b")];
+    let problems = BTreeMap::from([(secret("kv/a"), "Vault is sealed".to_owned())]);
+    assert_eq!(
+        waiting(&missing, &problems, true),
+        "Missing: vault.read(kv/a) (Vault is sealed), vault.read(kv/b)"
+    );
+    assert_eq!(patience(&missing, true), PATIENCE);
+    assert_eq!(patience(&missing, false), Duration::ZERO);
+}
+
+#[test]
+fn an_error_of_a_template_with_secrets_quotes_none_of_them() {
+    let of = |message: &str| {
+        let error = template::Error {
+            line: 2,
+            column: 3,
+            message: message.to_owned(),
+        };
+        without_secrets(
+            &error,
+            "{{ (secret `a`).Data.port | parseInt }}{{ .Data.port }}",
+        )
+    };
+    let hidden = of("parseInt: PLANTED is not a number");
+    assert!(
+        hidden.starts_with("line 2, column 3: parseInt: it cannot"),
+        "{hidden}"
+    );
+    for message in [
+        "PLANTED: x",
+        "the map has no key \"PLANTED\"",
+        "bad \"PLANTED\"",
+    ] {
+        assert!(!of(message).contains("PLANTED"), "{message}");
+    }
+    let key = "the map has no key \"port\", and error_on_missing_key is set";
+    assert!(of(key).ends_with(key));
+}
+
+#[test]
+fn a_file_is_written_again_only_with_another_text() {
+    let task = task(vec![template("local/a", "x"), template("local/b", "y")]);
+    render_all(&task).unwrap();
+    let local = &task.input.dirs.local;
+    let again = |ready: [bool; 2]| {
+        render_again(&task.input, Timestamp(0), Snapshot::default(), &ready).written
+    };
+    assert!(again([true, true]).is_empty());
+    fs::write(local.join("a"), "other").unwrap();
+    fs::write(local.join("b"), "yy").unwrap();
+    assert_eq!(again([false, true]), [1]);
+    assert_eq!(fs::read_to_string(local.join("a")).unwrap(), "other");
+    assert_eq!(fs::read_to_string(local.join("b")).unwrap(), "y");
 }

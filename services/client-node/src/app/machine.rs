@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use alloc_network::Networks;
 use fingerprint::{Agent, Offers};
 use futures::future::join_all;
 use model::Node;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 use service_kit::CancellationToken;
 use task_drivers::{Driver, Fingerprint};
 use tokio::sync::watch;
@@ -26,6 +29,8 @@ pub(super) struct Machine {
     pub(super) networks: Option<Arc<Networks>>,
     /// Attributes of the networks, as last probed.
     pub(super) offered: Mutex<BTreeMap<String, String>>,
+    /// `None`: the node has no Vault.
+    pub(super) vault: Option<task_vault::Probe>,
 }
 
 impl Machine {
@@ -40,19 +45,20 @@ impl Machine {
             .iter()
             .map(|(name, driver)| (*name, driver.fingerprint()))
             .collect();
-        let networks = self.offered();
+        let mut probed = self.offered().clone();
+        probed.extend(self.vault.iter().flat_map(task_vault::Probe::attributes));
         let agent = Agent {
             node_id: identity.node_id,
             secret: &identity.secret,
             address: &self.address,
             alloc_dir,
             drivers: &drivers,
-            networks: &networks,
+            probed: &probed,
         };
         fingerprint::node(config, agent, &self.offers)
     }
 
-    /// Lets the drivers and the networks probe their environment and repair what other programs have
+    /// Lets the drivers, the networks and Vault's client probe their environment and repair what other programs have
     /// changed, all at once.
     pub(super) async fn refresh(&self) {
         let drivers = join_all(self.drivers.values().map(|driver| driver.refresh()));
@@ -68,7 +74,19 @@ impl Machine {
                 *self.offered() = offer.attributes();
             }
         };
-        tokio::join!(drivers, networks);
+        let vault = async {
+            if let Some(vault) = &self.vault {
+                vault.refresh().await;
+            }
+        };
+        tokio::join!(drivers, networks, vault);
+    }
+
+    fn interval(&self, usual: Duration, rng: &mut StdRng) -> Duration {
+        match &self.vault {
+            Some(vault) => vault.interval(usual, rng.random()),
+            None => usual,
+        }
     }
 
     fn offered(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -88,10 +106,11 @@ impl Machine {
             return;
         };
         let settings = config.fingerprint();
+        let mut rng = context.tasks.ids.rng();
         loop {
             tokio::select! {
                 () = ended.cancelled() => return,
-                () = sleep(config.fingerprint_interval) => {}
+                () = sleep(self.interval(config.fingerprint_interval, &mut rng)) => {}
             }
             tokio::select! {
                 () = ended.cancelled() => return,

@@ -163,11 +163,18 @@ fn a_template_that_waits_for_data_no_node_has_is_warned_about() {
         "destination = \"local/x\"\ndata = \"{{ with secret `a` }}{{ .Data.b }}{{ end }}{{ key `c` }}\"",
     );
     let warnings = admit(&file("", "", block)).unwrap().warnings;
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].starts_with(
-            "Task \"t\" does not start: its template for \"local/x\" calls key, secret"
-        ),
-        "{warnings:?}"
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    for (warning, calls) in warnings
+        .iter()
+        .zip(["key, and nodes", "secret, and the task has no token"])
+    {
+        let start =
+            format!("Task \"t\" does not start: its template for \"local/x\" calls {calls}");
+        assert!(warning.starts_with(&start), "{warnings:?}");
+    }
+    let with_vault = format!(
+        "vault {{}}\n{}",
+        of("destination = \"local/x\"\ndata = \"{{ secret `a` }}\"")
     );
+    assert_eq!(admit(&file("", "", &with_vault)).unwrap().warnings, [""; 0]);
 }

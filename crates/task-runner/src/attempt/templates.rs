@@ -1,0 +1,290 @@
+//! A task's templates: rendered before its start, and again when their data changes.
+//!
+//! **Invariant**: after the start, a template that waits or fails changes nothing: the task keeps its file.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lifecycle::{Event, RestartScope, StartFailure};
+use model::template::{ChangeMode, Template};
+use rand::RngExt as _;
+use task_drivers::Driver;
+use template_watch::{Settle, Snapshot, Watch};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::warn;
+
+use super::{Attempt, hook};
+use crate::templates::{self, Again, Input, Outcome};
+
+/// Messages about a template that waits come at most this often. Source: Nomad's public behaviour.
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(3);
+/// The wait of templates without one of their own. Source: Nomad's defaults.
+const WAIT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(240));
+
+impl Attempt {
+    /// Renders the task's templates, if it has some. Returns the variables of those with `env`. Waits while
+    /// data is missing. `variables` are those of the hooks before, which templates see.
+    pub(super) async fn render_templates(
+        &self,
+        variables: &BTreeMap<String, String>,
+        answers: &mpsc::Sender<Event>,
+    ) -> Result<BTreeMap<String, String>, StartFailure> {
+        let Some(input) = self.template_input(variables)? else {
+            return Ok(BTreeMap::new());
+        };
+        self.tended.show(variables);
+        let mut told: Option<(String, Instant)> = None;
+        loop {
+            let known = self.tended.watch().map(|watch| (watch.subscribe(), watch));
+            let snapshot = known
+                .as_ref()
+                .map(|(_, watch)| watch.snapshot())
+                .unwrap_or_default();
+            let rendering = self.render(&input, snapshot).await?;
+            let (mut seen, watch) = match known {
+                Some(known) => known,
+                None if rendering.asked.is_empty() => {
+                    return Ok(rendering.outcome.into_variables());
+                }
+                None => {
+                    let watch = self.tended.watch_or_begin(&self.context);
+                    (watch.subscribe(), watch)
+                }
+            };
+            // What is new is due at once, and its answer is a change that `seen` tells of.
+            watch.want(&rendering.asked).map_err(hook)?;
+            let missing = match rendering.outcome {
+                Outcome::Written(variables) => return Ok(variables),
+                Outcome::Waiting(missing) => missing,
+            };
+            let has_vault = self.tended.keeper().is_some();
+            let message = templates::waiting(&missing, &watch.problems(), has_vault);
+            let is_new = told.as_ref().is_none_or(|(last, _)| *last != message);
+            let soonest = told.as_ref().map(|(_, at)| *at + MESSAGE_INTERVAL);
+            // The first answers are a moment away.
+            let due = soonest
+                .unwrap_or_else(|| Instant::now() + templates::patience(&missing, has_vault));
+            loop {
+                tokio::select! {
+                    _ = seen.changed() => break,
+                    () = sleep_until(due), if is_new => {
+                        self.tell(answers, message.clone()).await;
+                        told = Some((message.clone(), Instant::now()));
+                        // Said once; a change of the reason says it anew.
+                        tokio::select! {
+                            _ = seen.changed() => break,
+                            () = self.cancel.cancelled() => return Err(stopped()),
+                        }
+                    }
+                    () = self.cancel.cancelled() => return Err(stopped()),
+                }
+            }
+        }
+    }
+
+    /// Renders the templates again while the task runs, when their data has changed.
+    pub(super) async fn follow_templates(
+        &self,
+        driver: &dyn Driver,
+        answers: &mpsc::Sender<Event>,
+    ) -> Infallible {
+        let Some((input, watch)) = self.followed().await else {
+            return std::future::pending().await;
+        };
+        let started = Instant::now();
+        let mut seen = watch.subscribe();
+        let mut data = seen.borrow_and_update().data;
+        let mut settles: Vec<Settle> = input.templates.iter().map(settle).collect();
+        // Data may have changed between the rendering and now.
+        settles
+            .iter_mut()
+            .for_each(|settle| settle.changed(Duration::ZERO));
+        loop {
+            let once = |position: &usize| input.templates[*position].once;
+            let followed = (0..settles.len()).filter(|position| !once(position));
+            let next = followed
+                .filter_map(|position| settles[position].ready_at())
+                .min();
+            tokio::select! {
+                changed = seen.changed() => {
+                    if changed.is_err() {
+                        return std::future::pending().await;
+                    }
+                    let now = seen.borrow_and_update().data;
+                    if now != data {
+                        data = now;
+                        let elapsed = started.elapsed();
+                        settles.iter_mut().for_each(|settle| settle.changed(elapsed));
+                    }
+                }
+                () = sleep_until_maybe(next.map(|at| started + at)) => {
+                    let now = started.elapsed();
+                    let ready = settles.iter_mut().map(|settle| settle.take(now));
+                    let ready: Vec<bool> = ready.zip(&input.templates).map(|(it, of)| it && !of.once).collect();
+                    let again = self.render_again(&input, watch.snapshot(), ready).await;
+                    if let Err(problem) = watch.want(&again.asked) {
+                        warn!(id = %self.id, problem, "look-ups of templates");
+                    }
+                    for problem in again.problems {
+                        self.tell(answers, format!("{problem}. The task keeps its file")).await;
+                    }
+                    self.react_to_templates(&input, &again.written, driver, answers).await;
+                }
+            }
+        }
+    }
+
+    /// Returns the templates of a running task, if they look data up.
+    async fn followed(&self) -> Option<(Arc<Input>, Arc<Watch>)> {
+        let input = self.template_input(&self.tended.shown()).ok()??;
+        if let Some(watch) = self.tended.watch() {
+            return Some((input, watch));
+        }
+        let none = vec![false; input.templates.len()];
+        let first = self.render_again(&input, Snapshot::default(), none).await;
+        if first.asked.is_empty() {
+            return None;
+        }
+        let watch = self.tended.watch_or_begin(&self.context);
+        watch.want(&first.asked).ok()?;
+        Some((input, watch))
+    }
+
+    fn template_input(
+        &self,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Option<Arc<Input>>, StartFailure> {
+        let (_, task) = self.task()?;
+        // A node without storage simulates its tasks.
+        let Some(dirs) = self.dirs(task).filter(|_| !task.templates.is_empty()) else {
+            return Ok(None);
+        };
+        let facts = self.facts();
+        let env = self.env(&facts)?;
+        let mut rendered = task.templates.clone();
+        for template in &mut rendered {
+            template.source = env.interpolate(&template.source);
+            template.destination = env.interpolate(&template.destination);
+        }
+        let mut seen = env.for_templates();
+        seen.extend(variables.clone());
+        Ok(Some(Arc::new(Input {
+            templates: rendered,
+            dirs,
+            env: seen,
+            namespace: self.assignment.job.namespace.clone(),
+            region: self.assignment.job.region.clone(),
+        })))
+    }
+
+    async fn render(
+        &self,
+        input: &Arc<Input>,
+        snapshot: Snapshot,
+    ) -> Result<templates::Rendering, StartFailure> {
+        let (input, now) = (Arc::clone(input), self.context.clocks.wall());
+        let rendering = blocking::spawn(move || templates::render(&input, now, snapshot));
+        rendering
+            .await
+            .unwrap_or_else(|error| Err(hook(format!("the rendering of templates ended: {error}"))))
+    }
+
+    async fn render_again(
+        &self,
+        input: &Arc<Input>,
+        snapshot: Snapshot,
+        ready: Vec<bool>,
+    ) -> Again {
+        let (input, now) = (Arc::clone(input), self.context.clocks.wall());
+        let rendering =
+            blocking::spawn(move || templates::render_again(&input, now, snapshot, &ready));
+        rendering.await.unwrap_or_default()
+    }
+
+    /// Restarts the task once, or sends it each signal once, after the longest splay at random.
+    async fn react_to_templates(
+        &self,
+        input: &Input,
+        written: &[usize],
+        driver: &dyn Driver,
+        answers: &mpsc::Sender<Event>,
+    ) {
+        let changed: Vec<&Template> = written
+            .iter()
+            .map(|position| &input.templates[*position])
+            .collect();
+        let acting = |template: &&&Template| template.change_mode != ChangeMode::Noop;
+        let Some(splay) = changed
+            .iter()
+            .filter(acting)
+            .map(|template| template.splay)
+            .max()
+        else {
+            return;
+        };
+        let share: f64 = self.context.ids.rng().random();
+        sleep(splay.mul_f64(share)).await;
+        if let Some(template) = changed
+            .iter()
+            .find(|template| template.change_mode == ChangeMode::Restart)
+        {
+            let scope = RestartScope::Task(self.id.task.clone());
+            let reason = format!(
+                "The data of template {:?} has changed",
+                template.destination
+            );
+            let _ = answers.send(Event::Restart { scope, reason }).await;
+            return;
+        }
+        let mut sent = Vec::new();
+        for template in changed {
+            let destination = &template.destination;
+            let message = match template.change_mode {
+                ChangeMode::Signal if !sent.contains(&&template.change_signal) => {
+                    let signal = &template.change_signal;
+                    sent.push(signal);
+                    match driver.signal(&self.id, signal).await {
+                        Ok(()) => format!("Template {destination:?} has changed: sent {signal}"),
+                        Err(error) => format!(
+                            "Template {destination:?} has changed, but {signal} could not be sent: {}",
+                            service_kit::run::chain(&error)
+                        ),
+                    }
+                }
+                ChangeMode::Script => format!(
+                    "Template {destination:?} has changed. This version of Kafila runs no change_script: use \
+                     change_mode signal or restart"
+                ),
+                _ => continue,
+            };
+            self.tell(answers, message).await;
+        }
+    }
+
+    async fn tell(&self, answers: &mpsc::Sender<Event>, message: String) {
+        let task = self.id.task.clone();
+        let _ = answers.send(Event::TemplateMessage { task, message }).await;
+    }
+}
+
+fn settle(template: &Template) -> Settle {
+    let (min, max) = template.wait.map_or(WAIT, |wait| (wait.min, wait.max));
+    Settle::new(min, max)
+}
+
+fn stopped() -> StartFailure {
+    StartFailure {
+        recoverable: false,
+        ..hook("stopped while a template waited for data".to_owned())
+    }
+}
+
+async fn sleep_until_maybe(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

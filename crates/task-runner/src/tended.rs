@@ -1,0 +1,103 @@
+//! What outlives the attempts of a task: its token of Vault and the look-ups of its templates.
+//!
+//! A restart of the task uses both again, so it needs neither Vault nor another source.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use task_vault::{Keeper, Secrets};
+use template_watch::Watch;
+use tracing::Instrument as _;
+
+use crate::context::Context;
+use crate::runner::Runner;
+use crate::sources::Sources;
+
+/// The belongings of one task.
+#[derive(Default)]
+pub(crate) struct Tended {
+    keeper: Mutex<Option<Arc<Keeper>>>,
+    watch: Mutex<Option<Arc<Watch>>>,
+    /// The generation of the token that the task was given last; 0: none.
+    given: AtomicU64,
+    /// The variables of hooks that the last rendering before a start has seen.
+    shown: Mutex<BTreeMap<String, String>>,
+}
+
+impl Tended {
+    pub(crate) fn keeper(&self) -> Option<Arc<Keeper>> {
+        lock(&self.keeper).clone()
+    }
+
+    /// The keeper of the task's token; `make` makes the first.
+    pub(crate) fn keeper_or(&self, make: impl FnOnce() -> Keeper) -> Arc<Keeper> {
+        let mut keeper = lock(&self.keeper);
+        Arc::clone(keeper.get_or_insert_with(|| Arc::new(make())))
+    }
+
+    /// Ends a keeper that was refused, so that the next start logs in at once.
+    pub(crate) fn drop_keeper(&self) {
+        lock(&self.keeper).take();
+        // It uses the keeper's token.
+        lock(&self.watch).take();
+        self.given.store(0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
+        lock(&self.watch).clone()
+    }
+
+    /// The look-ups of the task's templates; the first call begins them.
+    pub(crate) fn watch_or_begin(&self, context: &Context) -> Arc<Watch> {
+        let keeper = self.keeper();
+        let mut watch = lock(&self.watch);
+        Arc::clone(watch.get_or_insert_with(|| {
+            let secrets = context.vault.as_ref().zip(keeper.as_deref());
+            let clock = context.clocks.wall_clock();
+            let secrets = secrets.map(|(node, keeper)| Secrets::new(node, keeper, clock));
+            Arc::new(Watch::spawn(
+                Arc::new(Sources { secrets }),
+                context.ids.rng(),
+            ))
+        }))
+    }
+
+    /// Keeps the variables that templates see, for renderings while the task runs.
+    pub(crate) fn show(&self, variables: &BTreeMap<String, String>) {
+        lock(&self.shown).clone_from(variables);
+    }
+
+    pub(crate) fn shown(&self) -> BTreeMap<String, String> {
+        lock(&self.shown).clone()
+    }
+
+    pub(crate) fn given(&self) -> u64 {
+        self.given.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn give(&self, generation: u64) {
+        self.given.store(generation, Ordering::SeqCst);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Runner {
+    pub(crate) fn tended(&mut self, task: &str) -> Arc<Tended> {
+        Arc::clone(self.tended.entry(task.to_owned()).or_default())
+    }
+
+    /// Drops the belongings of ended tasks, and revokes their tokens.
+    pub(crate) fn sync_tended(&mut self) {
+        let machine = &self.machine;
+        let ended = self.tended.extract_if(|task, _| machine.is_dead(task));
+        for (_, tended) in ended {
+            if let Some(keeper) = tended.keeper() {
+                self.work.spawn(keeper.revoke().in_current_span());
+            }
+        }
+    }
+}

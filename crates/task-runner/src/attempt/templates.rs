@@ -67,20 +67,17 @@ impl Attempt {
             // The first answers are a moment away.
             let due = soonest
                 .unwrap_or_else(|| Instant::now() + templates::patience(&missing, has_vault));
-            loop {
-                tokio::select! {
-                    _ = seen.changed() => break,
-                    () = sleep_until(due), if is_new => {
-                        self.tell(answers, message.clone()).await;
-                        told = Some((message.clone(), Instant::now()));
-                        // Said once; a change of the reason says it anew.
-                        tokio::select! {
-                            _ = seen.changed() => break,
-                            () = self.cancel.cancelled() => return Err(stopped()),
-                        }
-                    }
-                    () = self.cancel.cancelled() => return Err(stopped()),
-                }
+            tokio::select! {
+                _ = seen.changed() => continue,
+                () = sleep_until(due), if is_new => {}
+                () = self.cancel.cancelled() => return Err(stopped()),
+            }
+            self.tell(answers, message.clone()).await;
+            told = Some((message, Instant::now()));
+            // Said once; a change of the reason says it anew.
+            tokio::select! {
+                _ = seen.changed() => {}
+                () = self.cancel.cancelled() => return Err(stopped()),
             }
         }
     }

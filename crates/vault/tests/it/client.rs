@@ -114,7 +114,7 @@ async fn leases_are_renewed_and_end_with_the_token() {
     assert!(secret.renewable);
     let renewed = client.renew_lease(&secret.lease_id, &token).await.unwrap();
     assert_eq!(renewed.lease(), Some(Duration::from_secs(60)));
-    assert_eq!(vault.leases(), [secret.lease_id.clone()]);
+    assert_eq!(vault.leases(), std::slice::from_ref(&secret.lease_id));
     client.revoke_self(&token).await.unwrap();
     assert!(vault.leases().is_empty());
     let token = log_in(&client).await.token;

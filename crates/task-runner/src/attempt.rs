@@ -21,6 +21,8 @@ use crate::identities::{self, Held, Identity, Renewal};
 use crate::tended::Tended;
 
 mod templates;
+#[cfg(test)]
+mod tests;
 mod vault;
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.

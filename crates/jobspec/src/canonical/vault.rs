@@ -36,7 +36,7 @@ pub(super) fn vault(check: &mut Check, path: &Path, spec: Option<&spec::Vault>) 
         .as_deref()
         .filter(|cluster| !cluster.is_empty());
     if let Some(cluster) = cluster.filter(|cluster| *cluster != Vault::DEFAULT_CLUSTER) {
-        let problem = format!("Vault cluster {cluster:?} is not supported: nodes have one Vault; use \"default\"");
+        let problem = format!("Vault cluster {cluster:?} is not known, because nodes have one Vault: use \"default\"");
         check.error(path.field("cluster"), problem);
     }
     Some(Vault {

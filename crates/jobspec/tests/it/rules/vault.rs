@@ -6,7 +6,7 @@ use crate::support::{admit, file};
 #[test]
 fn values_of_a_vault_block_are_checked() {
     check(&[
-        ("", "", "vault {\ncluster = \"eu\"\n}", "$t.vault.cluster", "Vault cluster \"eu\" is not supported: nodes have one Vault; use \"default\""),
+        ("", "", "vault {\ncluster = \"eu\"\n}", "$t.vault.cluster", "Vault cluster \"eu\" is not known, because nodes have one Vault: use \"default\""),
         ("", "", "vault {\nchange_mode = \"script\"\n}", "$t.vault.change_mode", "use restart, signal or noop"),
         ("", "", "vault {\nchange_mode = \"signal\"\nchange_signal = \"HUPP\"\n}", "$t.vault.change_signal", "unknown signal"),
     ]);

@@ -22,6 +22,8 @@ use crate::tended::Tended;
 
 mod artifacts;
 mod templates;
+#[cfg(test)]
+mod tests;
 mod vault;
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.

@@ -145,7 +145,7 @@ fn a_token_file_is_the_users_alone() {
     let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(path), 0o600);
     assert_eq!(
-        variables(&found, &[signed.clone()])["NOMAD_TOKEN"],
+        variables(&found, std::slice::from_ref(&signed))["NOMAD_TOKEN"],
         signed.token.expose()
     );
     // A user that only the image knows.

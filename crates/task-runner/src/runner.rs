@@ -87,3 +87,20 @@ impl Runner {
             .cloned()
     }
 }
+
+impl Runner {
+    pub(crate) fn tended(&mut self, task: &str) -> Arc<Tended> {
+        Arc::clone(self.tended.entry(task.to_owned()).or_default())
+    }
+
+    /// Drops the belongings of ended tasks, and revokes their tokens.
+    pub(crate) fn sync_tended(&mut self) {
+        let machine = &self.machine;
+        let ended = self.tended.extract_if(|task, _| machine.is_dead(task));
+        for (_, tended) in ended {
+            if let Some(keeper) = tended.keeper() {
+                self.work.spawn(keeper.revoke().in_current_span());
+            }
+        }
+    }
+}

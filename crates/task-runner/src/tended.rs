@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use task_vault::{Keeper, Secrets};
 use template_watch::Watch;
-use tracing::Instrument as _;
 
 use crate::context::Context;
-use crate::runner::Runner;
 use crate::sources::Sources;
 
 /// The belongings of one task.
@@ -83,21 +81,4 @@ impl Tended {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Runner {
-    pub(crate) fn tended(&mut self, task: &str) -> Arc<Tended> {
-        Arc::clone(self.tended.entry(task.to_owned()).or_default())
-    }
-
-    /// Drops the belongings of ended tasks, and revokes their tokens.
-    pub(crate) fn sync_tended(&mut self) {
-        let machine = &self.machine;
-        let ended = self.tended.extract_if(|task, _| machine.is_dead(task));
-        for (_, tended) in ended {
-            if let Some(keeper) = tended.keeper() {
-                self.work.spawn(keeper.revoke().in_current_span());
-            }
-        }
-    }
 }

@@ -36,7 +36,9 @@ pub(super) fn vault(check: &mut Check, path: &Path, spec: Option<&spec::Vault>) 
         .as_deref()
         .filter(|cluster| !cluster.is_empty());
     if let Some(cluster) = cluster.filter(|cluster| *cluster != Vault::DEFAULT_CLUSTER) {
-        let problem = format!("Vault cluster {cluster:?} is not known, because nodes have one Vault: use \"default\"");
+        let problem = format!(
+            "Vault cluster {cluster:?} is not known, because nodes have one Vault: use \"default\""
+        );
         check.error(path.field("cluster"), problem);
     }
     Some(Vault {
@@ -72,7 +74,11 @@ pub(super) fn imply(constraints: &mut Vec<Constraint>, tasks: &[Task]) {
 /// Warns of policies, which are the role's.
 pub(super) fn warn(check: &mut Check, job: &Job) {
     for task in job.task_groups.iter().flat_map(|group| &group.tasks) {
-        let Some(vault) = task.vault.as_ref().filter(|vault| !vault.policies.is_empty()) else {
+        let Some(vault) = task
+            .vault
+            .as_ref()
+            .filter(|vault| !vault.policies.is_empty())
+        else {
             continue;
         };
         let role = match vault.role.as_str() {

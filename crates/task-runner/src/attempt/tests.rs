@@ -88,7 +88,10 @@ fn block() -> Block {
 fn template(data: &str) -> Template {
     Template {
         splay: Duration::ZERO,
-        wait: Some(TemplateWait { min: Duration::ZERO, max: Duration::ZERO }),
+        wait: Some(TemplateWait {
+            min: Duration::ZERO,
+            max: Duration::ZERO,
+        }),
         ..builders::template("secrets/app.conf", data)
     }
 }
@@ -100,7 +103,12 @@ impl Node {
         Self::with(vault, block, templates, Gateway::default())
     }
 
-    fn with(vault: &Vault, block: Option<Block>, templates: Vec<Template>, gateway: Gateway) -> Self {
+    fn with(
+        vault: &Vault,
+        block: Option<Block>,
+        templates: Vec<Template>,
+        gateway: Gateway,
+    ) -> Self {
         let config = vault::VaultConfig {
             enabled: true,
             address: vault.url(),
@@ -168,10 +176,16 @@ impl Node {
         }
         let states = self.last.task_states.values();
         let events = states.flat_map(|state| &state.events);
-        events.map(|event| format!("{}: {}", event.event_type, event.message)).collect()
+        events
+            .map(|event| format!("{}: {}", event.event_type, event.message))
+            .collect()
     }
 
-    async fn until(&mut self, what: &str, wanted: impl Fn(&Self, &[String]) -> bool) -> Vec<String> {
+    async fn until(
+        &mut self,
+        what: &str,
+        wanted: impl Fn(&Self, &[String]) -> bool,
+    ) -> Vec<String> {
         for _ in 0..200 {
             let events = self.events();
             if wanted(self, &events) {
@@ -183,14 +197,19 @@ impl Node {
     }
 
     async fn until_event(&mut self, part: &str) -> Vec<String> {
-        self.until(part, |_, events| events.iter().any(|event| event.contains(part))).await
+        self.until(part, |_, events| {
+            events.iter().any(|event| event.contains(part))
+        })
+        .await
     }
 
     async fn stop(&mut self, handle: &Handle) {
         handle.send(Command::Collect).await;
         self.tasks.close();
         let ended = self.tasks.wait();
-        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it ends in time");
+        tokio::time::timeout(Duration::from_secs(20), ended)
+            .await
+            .expect("it ends in time");
     }
 }
 
@@ -201,7 +220,10 @@ fn count(events: &[String], part: &str) -> usize {
 #[tokio::test]
 async fn a_task_has_its_token_and_its_secrets_and_restarts_with_a_changed_one() {
     let vault = Vault::start().await;
-    vault.put("secret/app", serde_json::json!({ "password": "one-PLANTED" }));
+    vault.put(
+        "secret/app",
+        serde_json::json!({ "password": "one-PLANTED" }),
+    );
     let mut node = Node::new(&vault, Some(block()), vec![template(PASSWORD)]);
     let handle = node.run();
     node.until_event("Started").await;
@@ -212,14 +234,24 @@ async fn a_task_has_its_token_and_its_secrets_and_restarts_with_a_changed_one() 
         assert_eq!(asked[0].identity, "vault_default");
         assert_eq!(asked[0].audience, ["vault.io"]);
     }
-    vault.put("secret/app", serde_json::json!({ "password": "two-PLANTED" }));
+    vault.put(
+        "secret/app",
+        serde_json::json!({ "password": "two-PLANTED" }),
+    );
     let events = node
         .until("a second start", |_, events| count(events, "Started") == 2)
         .await;
     assert_eq!(node.read("app.conf"), "pw=two-PLANTED");
-    assert_eq!(count(&events, "Restart Signaled: The data of template"), 1, "{events:#?}");
+    assert_eq!(
+        count(&events, "Restart Signaled: The data of template"),
+        1,
+        "{events:#?}"
+    );
     assert_eq!(vault.count("login"), 1, "the restart uses the token again");
-    assert!(events.iter().all(|event| !event.contains("PLANTED")), "{events:#?}");
+    assert!(
+        events.iter().all(|event| !event.contains("PLANTED")),
+        "{events:#?}"
+    );
     node.stop(&handle).await;
     assert!(vault.tokens().is_empty(), "the token ends with the task");
 }
@@ -232,7 +264,12 @@ async fn a_start_waits_for_vault_and_says_so() {
     let handle = node.run();
     let events = node.until_event("Waiting for a token of Vault").await;
     assert_eq!(count(&events, "Started"), 0);
-    assert!(events.iter().any(|event| event.contains("cannot be reached")), "{events:#?}");
+    assert!(
+        events
+            .iter()
+            .any(|event| event.contains("cannot be reached")),
+        "{events:#?}"
+    );
     vault.serve().await;
     node.until_event("Started").await;
     node.stop(&handle).await;
@@ -243,7 +280,9 @@ async fn a_template_waits_for_its_secret_and_says_so() {
     let vault = Vault::start().await;
     let mut node = Node::new(&vault, Some(block()), vec![template(PASSWORD)]);
     let handle = node.run();
-    let events = node.until_event("Missing: vault.read(secret/app) (Vault has nothing").await;
+    let events = node
+        .until_event("Missing: vault.read(secret/app) (Vault has nothing")
+        .await;
     assert_eq!(count(&events, "Started"), 0);
     vault.put("secret/app", serde_json::json!({ "password": "x" }));
     node.until_event("Started").await;
@@ -254,7 +293,13 @@ async fn a_template_waits_for_its_secret_and_says_so() {
 #[tokio::test]
 async fn an_outage_neither_ends_nor_restarts_a_running_task() {
     let vault = Vault::start().await;
-    vault.put_role("web", Role { ttl: Duration::from_secs(3), ..Role::default() });
+    vault.put_role(
+        "web",
+        Role {
+            ttl: Duration::from_secs(3),
+            ..Role::default()
+        },
+    );
     vault.put("secret/app", serde_json::json!({ "password": "x" }));
     let mut node = Node::new(&vault, Some(block()), vec![template(PASSWORD)]);
     let handle = node.run();
@@ -269,20 +314,44 @@ async fn an_outage_neither_ends_nor_restarts_a_running_task() {
     let (answer, _answered) = tokio::sync::oneshot::channel();
     let scope = lifecycle::RestartScope::Running;
     handle.send(Command::Restart { scope, answer }).await;
-    node.until("a second start", |_, events| count(events, "Started") == 2).await;
+    node.until("a second start", |_, events| count(events, "Started") == 2)
+        .await;
     let lost = node.read("vault_token");
     vault.fail(None);
-    node.until("a new token", |node, _| node.read("vault_token") != lost).await;
-    node.until("its restart", |_, events| count(events, "Vault gave a new token") == 1).await;
+    node.until("a new token", |node, _| node.read("vault_token") != lost)
+        .await;
+    node.until("its restart", |_, events| {
+        count(events, "Vault gave a new token") == 1
+    })
+    .await;
     node.stop(&handle).await;
 }
 
 #[tokio::test]
 async fn a_new_token_signals_the_task_or_leaves_it_alone() {
-    for (mode, want) in [(ChangeMode::Signal, "Vault: Vault gave a new token: sent SIGHUP"), (ChangeMode::Noop, "")] {
+    for (mode, want) in [
+        (
+            ChangeMode::Signal,
+            "Vault: Vault gave a new token: sent SIGHUP",
+        ),
+        (ChangeMode::Noop, ""),
+    ] {
         let vault = Vault::start().await;
-        vault.put_role("web", Role { ttl: Duration::from_secs(2), ..Role::default() });
-        let mut node = Node::new(&vault, Some(Block { change_mode: mode, ..block() }), Vec::new());
+        vault.put_role(
+            "web",
+            Role {
+                ttl: Duration::from_secs(2),
+                ..Role::default()
+            },
+        );
+        let mut node = Node::new(
+            &vault,
+            Some(Block {
+                change_mode: mode,
+                ..block()
+            }),
+            Vec::new(),
+        );
         let handle = node.run();
         node.until_event("Started").await;
         let first = node.read("vault_token");
@@ -306,23 +375,44 @@ async fn a_new_token_signals_the_task_or_leaves_it_alone() {
 #[tokio::test]
 async fn a_refused_login_fails_the_start_with_the_reason() {
     let vault = Vault::start().await;
-    let mut node = Node::new(&vault, Some(Block { role: "none".to_owned(), ..block() }), Vec::new());
+    let mut node = Node::new(
+        &vault,
+        Some(Block {
+            role: "none".to_owned(),
+            ..block()
+        }),
+        Vec::new(),
+    );
     let handle = node.run();
     let events = node.until_event("Task hook failed").await;
-    let failed = events.iter().find(|event| event.contains("Task hook failed")).unwrap();
-    assert!(failed.contains("role \"none\" could not be found"), "{failed}");
+    let failed = events
+        .iter()
+        .find(|event| event.contains("Task hook failed"))
+        .unwrap();
+    assert!(
+        failed.contains("role \"none\" could not be found"),
+        "{failed}"
+    );
     node.stop(&handle).await;
-    let refusing = Gateway { refusal: Some("the job has no such identity"), ..Gateway::default() };
+    let refusing = Gateway {
+        refusal: Some("the job has no such identity"),
+        ..Gateway::default()
+    };
     let mut node = Node::with(&vault, Some(block()), Vec::new(), refusing);
     let handle = node.run();
-    node.until_event("identity token: the job has no such identity").await;
+    node.until_event("identity token: the job has no such identity")
+        .await;
     node.stop(&handle).await;
 }
 
 #[tokio::test]
 async fn a_token_may_have_no_file_and_a_template_no_vault() {
     let vault = Vault::start().await;
-    let silent = Block { disable_file: true, env: false, ..block() };
+    let silent = Block {
+        disable_file: true,
+        env: false,
+        ..block()
+    };
     let mut node = Node::new(&vault, Some(silent), Vec::new());
     let handle = node.run();
     node.until_event("Started").await;
@@ -330,7 +420,8 @@ async fn a_token_may_have_no_file_and_a_template_no_vault() {
     node.stop(&handle).await;
     let mut node = Node::new(&vault, None, vec![template(PASSWORD)]);
     let handle = node.run();
-    node.until_event("The task has no token of Vault: add a vault block").await;
+    node.until_event("The task has no token of Vault: add a vault block")
+        .await;
     node.stop(&handle).await;
 }
 
@@ -345,6 +436,9 @@ async fn an_error_with_changed_data_leaves_the_file_and_hides_the_secret() {
     vault.put("secret/app", serde_json::json!({ "password": "PLANTED" }));
     let events = node.until_event("The task keeps its file").await;
     assert_eq!(node.read("app.conf"), "n=17");
-    assert!(events.iter().all(|event| !event.contains("PLANTED")), "{events:#?}");
+    assert!(
+        events.iter().all(|event| !event.contains("PLANTED")),
+        "{events:#?}"
+    );
     node.stop(&handle).await;
 }

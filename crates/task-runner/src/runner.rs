@@ -11,6 +11,7 @@ use task_drivers::{Driver, NodeFacts, TaskId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::check_view::CheckRuns;
 use crate::context::Context;

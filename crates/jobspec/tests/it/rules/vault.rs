@@ -11,7 +11,7 @@ fn values_of_a_vault_block_are_checked() {
             "",
             "vault {\ncluster = \"eu\"\n}",
             "$t.vault.cluster",
-            "Vault cluster \"eu\" is not known, because nodes have one Vault: use \"default\"",
+            "Vault cluster \"eu\" is not known",
         ),
         (
             "",

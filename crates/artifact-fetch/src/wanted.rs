@@ -1,4 +1,4 @@
-//! What a task wants.
+//! A wanted artifact.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What outlives the attempts of a task: its token of Vault and the look-ups of its templates.
+//! The part of a task that outlives its attempts: its token of Vault and the look-ups of its templates.
 //!
 //! A restart of the task uses both again, so it needs neither Vault nor another source.
 

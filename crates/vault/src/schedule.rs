@@ -1,4 +1,4 @@
-//! When tokens and secrets are renewed or read again.
+//! Times at which tokens and secrets are renewed or read again.
 
 use std::time::Duration;
 

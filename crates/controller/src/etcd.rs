@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`revisions`] knows which revision is how old, [`compaction`] chooses the
 //! revision to compact, [`defragmentation`] the member to defragment, [`hours`] are the quiet
-//! hours, [`seen`] is the status of the members, and [`deputy`] decides which replica acts.
+//! hours, [`etcd_status`] is the status of the members, and [`deputy`] decides which replica acts.
 
 pub mod compaction;
 pub mod defragmentation;

@@ -242,6 +242,11 @@ impl Networks {
             nft::remove(|of| of == comment)?;
         }
         let namespace = self.namespace(alloc_id);
+        // A kill between the file of a pin and its mount leaves the file, which plugins refuse. They accept
+        // that there is none.
+        if !netns::is_pinned(&namespace, None) {
+            netns::remove(&namespace)?;
+        }
         let result = record.done.as_ref().and_then(|done| done.result.as_ref());
         let removed = self.chain(list, &record.plan, &namespace).del(result);
         // After a reboot the plugins have nothing to remove.

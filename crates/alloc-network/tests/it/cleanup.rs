@@ -40,7 +40,7 @@ fn an_agent_that_was_killed_between_two_steps_leaves_nothing() {
         .join("networks")
         .join(plan.alloc_id.to_string())
         .join("network.json");
-    for step in ["record", "namespace", "plugins", "rules"] {
+    for step in ["record", "file", "namespace", "plugins", "rules"] {
         let made = networks.set_up(&plan, &AGENT).unwrap();
         // As it was before the end of the set-up.
         let mut value: serde_json::Value =
@@ -50,8 +50,10 @@ fn an_agent_that_was_killed_between_two_steps_leaves_nothing() {
         if step != "rules" {
             run("nft", "flush ruleset");
         }
-        if step == "record" {
+        if matches!(step, "record" | "file") {
             nix::mount::umount(&made.namespace).unwrap();
+        }
+        if step == "record" {
             fs::remove_file(&made.namespace).unwrap();
         }
         // The next run of the agent.

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::Component;
 
-use artifact::{Digest, Place, Source};
+use artifact::{Digest, Source};
+use model::AllocPath;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let (source, checksum) = text.split_once('\n').unwrap_or((text, ""));
@@ -20,7 +21,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
             assert!(source.name.is_none_or(|it| !it.contains('/') && it != ".."));
         }
     }
-    if let Some(place) = Place::at(source) {
+    if let Some(place) = AllocPath::at(source) {
         assert!(place.path().components().all(|it| matches!(it, Component::Normal(_))));
     }
     let _ = Digest::in_list(text, "a");

@@ -173,6 +173,56 @@ impl Suite {
         binary::run(&self.address(), arguments).await
     }
 
+    /// Registers the job of a job file, and does not wait for its tasks.
+    ///
+    /// # Errors
+    /// The command failed.
+    pub async fn run_job(&self, text: &str) -> Result<()> {
+        let file = tempfile::Builder::new().suffix(".hcl").tempfile()?;
+        std::fs::write(file.path(), text)?;
+        let path = file.path().to_str().context("its name is text")?;
+        self.kafila(&["job", "run", "-detach", path]).await?.ok()?;
+        Ok(())
+    }
+
+    /// Checks that no secret is in the bytes of the store, in the logs of the processes or in an archive of
+    /// `operator debug` with these logs.
+    ///
+    /// # Errors
+    /// The place that has one.
+    pub async fn search_secrets(&self, secrets: &[&str]) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let (snapshot, archive) = (path("etcd.db"), path("debug.tar.gz"));
+        let saved = self.kafila(&["operator", "snapshot", "save", &snapshot]);
+        saved.await?.ok()?;
+        let mut places = vec![("the store".to_owned(), std::fs::read(&snapshot)?)];
+        let mut debug = vec!["operator".to_owned(), "debug".to_owned()];
+        debug.extend(["-output".to_owned(), archive.clone()]);
+        for name in self.names() {
+            let log = self.data_dir(&format!("{name}.log"));
+            places.push((log.display().to_string(), std::fs::read(&log)?));
+            debug.extend(["-log-file".to_owned(), log.to_string_lossy().into_owned()]);
+        }
+        let debug: Vec<&str> = debug.iter().map(String::as_str).collect();
+        self.kafila(&debug).await?.ok()?;
+        let unpacked = Command::new("tar").args(["-xzOf", &archive]).output()?;
+        ensure!(
+            unpacked.status.success() && !unpacked.stdout.is_empty(),
+            "no archive"
+        );
+        places.push(("the debug archive".to_owned(), unpacked.stdout));
+        for (place, bytes) in &places {
+            for secret in secrets {
+                let found = bytes
+                    .windows(secret.len())
+                    .any(|part| part == secret.as_bytes());
+                ensure!(!found, "a secret is in {place}");
+            }
+        }
+        Ok(())
+    }
+
     pub fn data_dir(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
     ("template-watch", &["template"]),
-    ("vault", &["service-kit", "tls"]),
+    ("vault", &["net", "service-kit", "tls"]),
     (
         "task-vault",
         &["service-kit", "template", "template-watch", "vault"],

@@ -21,6 +21,7 @@ use crate::config::ArtifactConfig;
 use crate::failure::Failure;
 use crate::install::Form;
 use crate::key;
+use crate::metrics::Metrics;
 use crate::process::{self, HelperCommand};
 use crate::wanted::Wanted;
 use crate::wire::{Order, Report, Work};
@@ -33,6 +34,7 @@ pub struct Settings {
     /// The folder of cache and work; the agent's alone.
     pub folder: PathBuf,
     pub helper: HelperCommand,
+    pub metrics: Metrics,
 }
 
 /// The destination of an artifact.
@@ -47,19 +49,6 @@ pub struct Destination {
     pub owner: Option<(u32, u32)>,
 }
 
-/// Numbers since the agent's start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Downloads that a server answered with content.
-    pub downloads: u64,
-    /// Artifacts that needed no content of a server.
-    pub cache_hits: u64,
-    /// Artifacts that failed.
-    pub failures: u64,
-    /// Bytes in the cache now.
-    pub cache_bytes: u64,
-}
-
 /// The downloads of one node.
 pub struct Artifacts {
     config: ArtifactConfig,
@@ -68,13 +57,13 @@ pub struct Artifacts {
     cache: Cache,
     workspace: Workspace,
     running: Semaphore,
-    flights: Mutex<HashMap<String, Arc<Flight>>>,
+    flights: Flights,
     /// Numbers the beginnings and ends of downloads.
     moments: AtomicU64,
-    downloads: AtomicU64,
-    cache_hits: AtomicU64,
-    failures: AtomicU64,
+    metrics: Metrics,
 }
+
+type Flights = Mutex<HashMap<String, Arc<Flight>>>;
 
 /// The downloads of one key, one at a time.
 #[derive(Default)]
@@ -88,6 +77,35 @@ struct Landed {
     result: Result<Weak<Blob>, Failure>,
 }
 
+/// A caller's place in a flight. The last one that leaves removes the flight, also when its work is dropped.
+struct Seat<'a> {
+    flights: &'a Flights,
+    key: &'a str,
+    flight: Arc<Flight>,
+}
+
+impl<'a> Seat<'a> {
+    fn take(flights: &'a Flights, key: &'a str) -> Self {
+        let mut all = flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let flight = Arc::clone(all.entry(key.to_owned()).or_default());
+        Self {
+            flights,
+            key,
+            flight,
+        }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut all = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map's and this one.
+        if Arc::strong_count(&self.flight) <= 2 {
+            all.remove(self.key);
+        }
+    }
+}
+
 impl Artifacts {
     /// Opens the node's cache.
     ///
@@ -98,11 +116,12 @@ impl Artifacts {
             config,
             folder,
             helper,
+            metrics,
         } = settings;
         let user = nix::unistd::geteuid().is_root().then(|| user(&config.user));
         let workspace = Workspace::open(folder, user)?;
         let variable = |name: &str| std::env::var_os(name);
-        Ok(Self {
+        let all = Self {
             cache: Cache::open(workspace.cache(), config.cache_bytes_max)?,
             environment: process::environment(&config.environment, variable),
             running: Semaphore::new(config.parallel.min(Semaphore::MAX_PERMITS)),
@@ -111,19 +130,14 @@ impl Artifacts {
             config,
             flights: Mutex::default(),
             moments: AtomicU64::new(0),
-            downloads: AtomicU64::new(0),
-            cache_hits: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-        })
+            metrics,
+        };
+        all.note_cache();
+        Ok(all)
     }
 
-    pub fn counts(&self) -> Counts {
-        Counts {
-            downloads: self.downloads.load(Ordering::Relaxed),
-            cache_hits: self.cache_hits.load(Ordering::Relaxed),
-            failures: self.failures.load(Ordering::Relaxed),
-            cache_bytes: self.cache.bytes(),
-        }
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Puts an artifact to its destination. Dropped before its end, it stops the download.
@@ -139,7 +153,7 @@ impl Artifacts {
             )))
         });
         result.map_err(|failure| {
-            self.failures.fetch_add(1, Ordering::Relaxed);
+            self.metrics.failures.inc();
             Failure {
                 message: format!("{}: {}", wanted.source.getter, failure.message),
                 ..failure
@@ -166,43 +180,34 @@ impl Artifacts {
     async fn blob(&self, wanted: &Wanted) -> Result<Arc<Blob>, Failure> {
         let key = key::of(wanted);
         let begun = self.moments.fetch_add(1, Ordering::Relaxed);
-        let flight = {
-            let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(flights.entry(key.clone()).or_default())
-        };
-        let result = {
-            let mut last = flight.last.lock().await;
-            let landed = last.as_ref().filter(|landed| landed.moment > begun);
-            let shared = landed.and_then(|landed| match &landed.result {
-                Ok(blob) => blob.upgrade().map(Ok),
-                Err(failure) => Some(Err(failure.clone())),
-            });
-            match shared {
-                Some(result) => {
-                    if result.is_ok() {
-                        self.cache_hits.fetch_add(1, Ordering::Relaxed);
-                    }
-                    result
-                }
-                None => {
-                    let result = self.download(&key, wanted).await;
-                    *last = Some(Landed {
-                        moment: self.moments.fetch_add(1, Ordering::Relaxed),
-                        result: match &result {
-                            Ok(blob) => Ok(Arc::downgrade(blob)),
-                            Err(failure) => Err(failure.clone()),
-                        },
-                    });
-                    result
-                }
+        let seat = Seat::take(&self.flights, &key);
+        let mut last = seat.flight.last.lock().await;
+        let landed = last.as_ref().filter(|landed| landed.moment > begun);
+        let shared = landed.and_then(|landed| match &landed.result {
+            Ok(blob) => blob.upgrade().map(Ok),
+            Err(failure) => Some(Err(failure.clone())),
+        });
+        if let Some(result) = shared {
+            if result.is_ok() {
+                self.metrics.cache_hits.inc();
             }
-        };
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map's and this one: no other caller waits.
-        if Arc::strong_count(&flight) <= 2 {
-            flights.remove(&key);
+            return result;
         }
+        let result = self.download(&key, wanted).await;
+        *last = Some(Landed {
+            moment: self.moments.fetch_add(1, Ordering::Relaxed),
+            result: match &result {
+                Ok(blob) => Ok(Arc::downgrade(blob)),
+                Err(failure) => Err(failure.clone()),
+            },
+        });
         result
+    }
+
+    /// Shows the size of the cache after a change.
+    fn note_cache(&self) {
+        let bytes = i64::try_from(self.cache.bytes()).unwrap_or(i64::MAX);
+        self.metrics.cache_bytes.set(bytes);
     }
 
     /// Runs the helper, `attempts` times while the failure may pass.

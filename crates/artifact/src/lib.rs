@@ -1,7 +1,7 @@
 //! Rules for artifacts of tasks: files that a node downloads before a task starts.
 //!
 //! Pure: no request, no file. In reading order: [`Source`] is a job's source with its options, read into
-//! a getter; [`Checksum`] and [`Archive`] are parts of it; [`Place`] is a destination; [`entry`] decides
+//! a getter; [`Checksum`] and [`Archive`] are parts of it; [`entry`] decides
 //! which entries of an archive may be written, and [`Budget`] how much of it.
 //!
 //! Source: the forms of sources are those of Nomad's public documentation.
@@ -11,12 +11,10 @@ mod budget;
 mod checksum;
 pub mod entry;
 mod getter;
-mod place;
 mod source;
 
 pub use archive::{Archive, Compression};
 pub use budget::{Budget, Spent};
 pub use checksum::{Algorithm, Checksum, Digest};
 pub use getter::{Getter, Git, S3Keys, S3Object};
-pub use place::Place;
 pub use source::{Problem, Source};

@@ -14,6 +14,7 @@
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
 
+mod alloc_path;
 pub mod allocation;
 pub mod artifact;
 pub mod children;
@@ -57,6 +58,7 @@ pub mod vault;
 pub mod volume;
 pub mod workload_identity;
 
+pub use alloc_path::AllocPath;
 pub use allocation::{
     AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
     DesiredTransition, ExhaustedResources, NodeScore, ScoreParts,

@@ -5,6 +5,7 @@
 //! channel.
 
 mod connector;
+mod exchange;
 mod listener;
 mod network;
 mod stream;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use network::installed;
 use tonic::transport::{Channel, Endpoint};
 
+pub use exchange::exchange;
 pub use listener::{Accept, Listener};
 pub use network::{BoxFuture, Network, install, is_simulated};
 pub use stream::{Io, Stream};

@@ -4,15 +4,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use artifact::{Place, Source};
+use artifact::Source;
 use artifact_fetch::{Artifacts, Destination, Failure, Form, Wanted};
 use lifecycle::{StartFailure, StartStep};
+use model::AllocPath;
 use model::artifact::{Artifact, ArtifactMode};
 use task_drivers::TaskDirs;
 use tokio::task::JoinSet;
+
+use crate::templates::of_job_file;
 
 /// Downloads of one task at a time. Source: Nomad's behaviour.
 const PARALLEL: usize = 3;
@@ -126,21 +129,12 @@ impl Fetch {
         Ok((wanted, destination))
     }
 
-    /// Returns the directory of a destination and the rest of its path. It may begin with the node's path
-    /// of the task's directory, as `${NOMAD_TASK_DIR}` does for a driver without a file system of its own.
+    /// Returns the directory of a destination and the rest of its path.
     fn place(&self, destination: &str) -> Result<(PathBuf, PathBuf), StartFailure> {
-        let beneath = |root: &Path| {
-            let rest = Path::new(destination).strip_prefix(root).ok()?;
-            Some(rest.to_string_lossy().into_owned())
-        };
-        let place = match (beneath(&self.dirs.root), beneath(&self.dirs.shared)) {
-            (Some(rest), _) => Place::at(&rest),
-            (None, Some(rest)) => Place::at(&format!("/alloc/{rest}")),
-            (None, None) => Place::at(destination),
-        };
+        let place = AllocPath::at(&of_job_file(&self.dirs, destination));
         match place {
-            Some(Place::Task(path)) => Ok((self.dirs.root.clone(), path)),
-            Some(Place::Shared(path)) => Ok((self.dirs.shared.clone(), path)),
+            Some(AllocPath::Task(path)) => Ok((self.dirs.root.clone(), path)),
+            Some(AllocPath::Shared(path)) => Ok((self.dirs.shared.clone(), path)),
             None => {
                 let message = format!(
                     "artifact destination {destination:?} is not below the task's directory or ../alloc"
@@ -198,6 +192,8 @@ fn failed(message: String, recoverable: bool) -> StartFailure {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn artifact(source: &str, destination: &str) -> Artifact {

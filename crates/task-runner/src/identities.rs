@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use lifecycle::{Event, StartFailure, StartStep};
-use model::template::{ChangeMode, TemplateFile};
-use model::{AllocId, Task, WorkloadIdentity};
+use model::template::ChangeMode;
+use model::{AllocId, AllocPath, Task, WorkloadIdentity};
 use rand::Rng;
 use service_kit::Backoff;
 use task_drivers::{TaskDirs, TaskEnv};
@@ -41,7 +41,7 @@ pub(crate) struct Identity {
     /// The variable with the token; `None`: none.
     pub(crate) variable: Option<String>,
     /// `None`: no file.
-    pub(crate) file: Option<TemplateFile>,
+    pub(crate) file: Option<AllocPath>,
     pub(crate) change: Change,
 }
 
@@ -89,13 +89,13 @@ fn variable_of(name: &str) -> String {
     format!("NOMAD_TOKEN_{clean}")
 }
 
-fn path_of(wanted: &WorkloadIdentity, env: &TaskEnv<'_>) -> Result<TemplateFile, StartFailure> {
+fn path_of(wanted: &WorkloadIdentity, env: &TaskEnv<'_>) -> Result<AllocPath, StartFailure> {
     let path = match (wanted.filepath.as_str(), wanted.name.as_str()) {
         ("", WorkloadIdentity::DEFAULT_NAME) => "secrets/nomad_token".to_owned(),
         ("", name) => format!("secrets/nomad_{name}.jwt"),
         (path, _) => env.interpolate(path),
     };
-    TemplateFile::at(&path).ok_or_else(|| StartFailure {
+    AllocPath::file(&path).ok_or_else(|| StartFailure {
         step: StartStep::Validation,
         message: format!(
             "identity {:?}: filepath {path:?} is not a file below the task's directory or ../alloc",
@@ -191,7 +191,7 @@ pub(crate) fn write_files<'a>(
 pub(crate) fn write_secret(
     dirs: &TaskDirs,
     user: &str,
-    file: &TemplateFile,
+    file: &AllocPath,
     text: &str,
 ) -> Result<(), String> {
     let owner = owner::of(user, &dirs.secrets);
@@ -211,7 +211,7 @@ pub(crate) fn write_secret(
 }
 
 /// Returns the text of a token file; `None`: there is none. Blocks.
-pub(crate) fn read_file(dirs: &TaskDirs, file: &TemplateFile) -> Option<String> {
+pub(crate) fn read_file(dirs: &TaskDirs, file: &AllocPath) -> Option<String> {
     let (directory, path) = place(dirs, file);
     let folder = Folder::open(directory).ok()?;
     let bytes = folder.read(path, workload_identity::jwks::TOKEN_MAX).ok()?;
@@ -219,9 +219,9 @@ pub(crate) fn read_file(dirs: &TaskDirs, file: &TemplateFile) -> Option<String> 
 }
 
 /// Returns the directory that a file is below, and the rest of its path.
-fn place<'a>(dirs: &'a TaskDirs, file: &'a TemplateFile) -> (&'a Path, &'a Path) {
+fn place<'a>(dirs: &'a TaskDirs, file: &'a AllocPath) -> (&'a Path, &'a Path) {
     match file {
-        TemplateFile::Task(path) => (&dirs.root, path),
-        TemplateFile::Shared(path) => (&dirs.shared, path),
+        AllocPath::Task(path) => (&dirs.root, path),
+        AllocPath::Shared(path) => (&dirs.shared, path),
     }
 }

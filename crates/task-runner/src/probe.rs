@@ -132,17 +132,7 @@ impl Probe {
                 output: String::from_utf8_lossy(&output).into_owned(),
             })
         };
-        tokio::pin!(connection);
-        tokio::pin!(exchange);
-        // The connection needs polling for the exchange to go on; its end without an answer is a failure.
-        let mut is_open = true;
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut exchange => return answer,
-                _ = &mut connection, if is_open => is_open = false,
-            }
-        }
+        net::exchange(connection, exchange).await
     }
 
     fn message(&self, target: &Target) -> Result<Request<Full<Bytes>>, String> {

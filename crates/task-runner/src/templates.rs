@@ -3,13 +3,15 @@
 //! [`files`] keeps reads and writes below the task's directories; [`interfaces`] lists the node's
 //! addresses for `sockaddr`. The language is in `crates/template`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
 use lifecycle::{StartFailure, StartStep};
+use model::AllocPath;
 use model::Timestamp;
-use model::template::{Template, TemplateFile};
+use model::template::Template;
 use task_drivers::TaskDirs;
 use template::{Files, Limits, Lookup, Rendered, Surroundings};
 use template_watch::Snapshot;
@@ -326,23 +328,12 @@ impl<'a> Roots<'a> {
             .map_err(|error| format!("cannot write the file: {error}"))
     }
 
-    /// The directory that a path is below, and the rest of the path. A path may begin with the node's path
-    /// of the task's directory, as `${NOMAD_TASK_DIR}` does for a driver without a file system of its own.
+    /// The directory that a path is below, and the rest of the path.
     fn find(&self, path: &str) -> Result<(&Folder, std::path::PathBuf), String> {
-        let beneath = |root: &Path| {
-            Path::new(path)
-                .strip_prefix(root)
-                .ok()
-                .map(|rest| rest.to_string_lossy().into_owned())
-        };
-        let file = match (beneath(&self.dirs.root), beneath(&self.dirs.shared)) {
-            (Some(rest), _) => TemplateFile::at(&rest),
-            (None, Some(rest)) => TemplateFile::at(&format!("/alloc/{rest}")),
-            (None, None) => TemplateFile::at(path),
-        };
+        let file = AllocPath::file(&of_job_file(self.dirs, path));
         match file {
-            Some(TemplateFile::Task(path)) => Ok((&self.task, path)),
-            Some(TemplateFile::Shared(path)) => Ok((&self.shared, path)),
+            Some(AllocPath::Task(path)) => Ok((&self.task, path)),
+            Some(AllocPath::Shared(path)) => Ok((&self.shared, path)),
             None => Err(format!(
                 "{path:?} is not a file below the task's directory or ../alloc"
             )),
@@ -357,6 +348,19 @@ impl Files for Roots<'_> {
             .read(&rest, size_max)
             .map_err(|error| format!("cannot read {path:?}: {error}"))?;
         String::from_utf8(bytes).map_err(|_| format!("{path:?} is not a text in UTF-8"))
+    }
+}
+
+/// Returns a path as job files have it. It may begin with the node's path of the task's directory, as
+/// `${NOMAD_TASK_DIR}` does for a driver without a file system of its own.
+pub(crate) fn of_job_file<'a>(dirs: &TaskDirs, path: &'a str) -> Cow<'a, str> {
+    let beneath = |root: &Path| Path::new(path).strip_prefix(root).ok();
+    if let Some(rest) = beneath(&dirs.root) {
+        return rest.to_string_lossy();
+    }
+    match beneath(&dirs.shared) {
+        Some(rest) => Cow::Owned(format!("/alloc/{}", rest.display())),
+        None => Cow::Borrowed(path),
     }
 }
 

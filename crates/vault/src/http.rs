@@ -104,17 +104,7 @@ impl Transport {
             let response = response.map_err(|error| self.unreachable(&error))?;
             self.read(response).await
         };
-        tokio::pin!(connection);
-        tokio::pin!(exchange);
-        // The connection needs polling for the exchange to go on; its end without an answer is a failure.
-        let mut is_open = true;
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut exchange => return answer,
-                _ = &mut connection, if is_open => is_open = false,
-            }
-        }
+        net::exchange(connection, exchange).await
     }
 
     async fn read(&self, response: Response<hyper::body::Incoming>) -> Result<Answer, Failure> {

@@ -66,14 +66,7 @@ async fn a_task_has_tokens_that_verify_and_are_renewed() -> Result<()> {
 }
 
 async fn play(suite: &mut Suite) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("web.hcl");
-    std::fs::write(&file, JOB)?;
-    let file = file.to_str().context("its name is text")?.to_owned();
-    suite
-        .kafila(&["job", "run", "-detach", &file])
-        .await?
-        .ok()?;
+    suite.run_job(JOB).await?;
     let first = eventually(TIMEOUT, || printed(suite, 1)).await?;
     let keys = published(suite).await?;
     let claims = verify(&keys, &first[0])?;
@@ -177,15 +170,5 @@ async fn search(suite: &Suite, secrets: &[&str]) -> Result<()> {
     for clear in secrets.iter().copied().chain(["MIGHAgEA", "30818702"]) {
         ensure!(!text.contains(clear), "{clear} is in the store");
     }
-    let logs = suite.data_dir("");
-    for entry in std::fs::read_dir(logs)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|kind| kind == "log") {
-            let text = std::fs::read_to_string(&path)?;
-            for secret in secrets {
-                ensure!(!text.contains(secret), "a secret is in {}", path.display());
-            }
-        }
-    }
-    Ok(())
+    suite.search_secrets(secrets).await
 }

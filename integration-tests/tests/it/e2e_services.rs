@@ -63,14 +63,7 @@ async fn registrations_end_with_their_allocation_and_with_their_node() -> Result
 }
 
 async fn play(suite: &mut Suite) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("web.hcl");
-    std::fs::write(&file, JOB)?;
-    let file = file.to_str().context("its name is text")?.to_owned();
-    suite
-        .kafila(&["job", "run", "-detach", &file])
-        .await?
-        .ok()?;
+    suite.run_job(JOB).await?;
 
     let found = eventually(TIMEOUT, || registrations(suite, "web-api", 2)).await?;
     let list = suite.kafila(&["service", "list"]).await?.ok()?.stdout;

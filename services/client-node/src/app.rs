@@ -133,7 +133,8 @@ impl App {
             .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let drivers = make_drivers(&config, &opened);
-        let artifacts = drivers::artifacts(&config.artifact, opened.state_dir.as_deref())?;
+        let state_dir = opened.state_dir.as_deref();
+        let artifacts = drivers::artifacts(&config.artifact, state_dir, &metrics.artifacts)?;
         let vault = open_vault(&config)?;
         let parts = Parts {
             metrics,

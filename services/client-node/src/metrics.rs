@@ -28,6 +28,7 @@ pub struct Metrics {
     pub local_state: local_state::Metrics,
     pub log_streams: Gauge,
     pub tasks: task_runner::Metrics,
+    pub artifacts: artifact_fetch::Metrics,
 }
 
 impl Metrics {
@@ -115,6 +116,7 @@ impl Metrics {
             &all.local_state.failures,
         );
         all.tasks = task_runner::Metrics::register(registry);
+        all.artifacts = artifact_fetch::Metrics::register(registry);
         all
     }
 }

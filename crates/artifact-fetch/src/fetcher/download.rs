@@ -4,7 +4,6 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use artifact::{Checksum, Digest, Getter};
 
@@ -26,7 +25,7 @@ impl Artifacts {
         let mut cached = self.cache.find(key);
         if let (Some((blob, _)), Some(_)) = (&cached, key::digest(&wanted.source)) {
             // Verified when it came in, and the checksum is part of the key.
-            self.cache_hits.fetch_add(1, Ordering::Relaxed);
+            self.metrics.cache_hits.inc();
             return Ok(Arc::clone(blob));
         }
         let folder = self.workspace.part(key).map_err(unusable)?;
@@ -47,12 +46,13 @@ impl Artifacts {
                 Report::Unchanged { list } => match cached.take() {
                     Some((blob, _)) => match check(blob.path(), wanted, list.as_deref()).await {
                         Ok(()) => {
-                            self.cache_hits.fetch_add(1, Ordering::Relaxed);
+                            self.metrics.cache_hits.inc();
                             self.workspace.remove_part(key);
                             return Ok(blob);
                         }
                         Err(failure) => {
                             self.cache.remove(key);
+                            self.note_cache();
                             last = failure;
                             continue;
                         }
@@ -72,11 +72,12 @@ impl Artifacts {
                     if let Err(failure) = checked {
                         (Some(failure), resumed)
                     } else {
-                        self.downloads.fetch_add(1, Ordering::Relaxed);
+                        self.metrics.downloads.inc();
                         let is_kept = key::digest(&wanted.source).is_some()
                             || validators != Validators::default();
                         let is_kept = is_kept && !matches!(wanted.source.getter, Getter::File(_));
                         let added = self.cache.add(key, &part, validators, is_kept);
+                        self.note_cache();
                         self.workspace.remove_part(key);
                         return added.map_err(unusable);
                     }

@@ -1,7 +1,6 @@
 //! Downloaded content, put to its destination.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use artifact::{Archive, Git};
 
@@ -33,7 +32,7 @@ impl Artifacts {
         let work = || orders::repository(git, wanted.insecure, &self.config);
         let what = wanted.source.getter.to_string();
         self.run(work, scratch.path(), &what).await?;
-        self.downloads.fetch_add(1, Ordering::Relaxed);
+        self.metrics.downloads.inc();
         let tree = below(&scratch.path().join(TREE), wanted)?;
         install(destination.clone(), move |target| {
             install::put_tree(&tree, target)

@@ -75,7 +75,7 @@ async fn a_repository_is_cloned_at_its_reference() {
         .await
         .unwrap();
     assert_eq!(fs::read_dir(place.task().join("part")).unwrap().count(), 1);
-    assert_eq!(artifacts.counts().downloads, 5);
+    assert_eq!(artifacts.metrics().downloads.get(), 5);
 }
 
 #[tokio::test]

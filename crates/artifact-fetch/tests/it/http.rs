@@ -40,7 +40,7 @@ async fn a_plain_file_is_put_below_its_name_and_is_executable() {
     assert_eq!(found.uid(), nix::unistd::geteuid().as_raw());
     assert_eq!(place.read("local/as"), "#!/bin/sh\n");
     // Without an ETag, nothing says that the cached file is still the server's.
-    assert_eq!(artifacts.counts().downloads, 2);
+    assert_eq!(artifacts.metrics().downloads.get(), 2);
     assert!(place.has_no_work().await);
 }
 
@@ -155,7 +155,7 @@ async fn failures_that_do_not_pass_are_not_retried() {
         "{error}"
     );
     assert_eq!(server.requests().len(), 1);
-    assert_eq!(artifacts.counts().failures, 1);
+    assert_eq!(artifacts.metrics().failures.get(), 1);
     let unreachable = message(
         Place::new()
             .open_with(|config| config.attempts = 2)
@@ -195,7 +195,7 @@ async fn scenario_063_a_wrong_checksum_fails_and_leaves_no_file() {
         );
     }
     assert!(place.listed().is_empty() && place.has_no_work().await);
-    assert_eq!(artifacts.counts().cache_bytes, 0);
+    assert_eq!(artifacts.metrics().cache_bytes.get(), 0);
     let right = wanted_with(&server.url("app"), &[("checksum", &sha256("evil"))]);
     artifacts
         .put(&right, &place.at("", Form::Any))
@@ -222,7 +222,10 @@ async fn a_list_of_checksums_is_looked_up_each_time() {
         .await
         .unwrap();
     assert_eq!(
-        (artifacts.counts().downloads, artifacts.counts().cache_hits),
+        (
+            artifacts.metrics().downloads.get(),
+            artifacts.metrics().cache_hits.get()
+        ),
         (1, 1)
     );
     server.put("SUMS", list("two"), None);

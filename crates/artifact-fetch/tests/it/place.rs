@@ -53,6 +53,7 @@ impl Place {
                 program: env!("CARGO_BIN_EXE_artifact-helper").into(),
                 args: Vec::new(),
             },
+            metrics: artifact_fetch::Metrics::default(),
         };
         Artifacts::open(settings).unwrap()
     }

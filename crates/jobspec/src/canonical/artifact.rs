@@ -1,6 +1,7 @@
 //! The artifact blocks of a task.
 
-use artifact::{Place, Problem, Source};
+use artifact::{Problem, Source};
+use model::AllocPath;
 use model::artifact::{Artifact, ArtifactMode};
 
 use super::check::{Check, Path};
@@ -71,7 +72,7 @@ fn check_source(check: &mut Check, path: &Path, source: &str, spec: &spec::Artif
 }
 
 fn check_destination(check: &mut Check, path: &Path, destination: &str, mode: ArtifactMode) {
-    match Place::at(destination) {
+    match AllocPath::at(destination) {
         None => {
             let message = format!(
                 "destination escapes allocation directory: {destination:?} is not below the task's directory or \

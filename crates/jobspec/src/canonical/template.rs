@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use duration::show;
+use model::AllocPath;
 use model::job::Job;
-use model::template::{ChangeMode, ChangeScript, Template, TemplateFile, TemplateWait};
+use model::template::{ChangeMode, ChangeScript, Template, TemplateWait};
 
 use super::check::{Check, Path};
 use super::{environment, signal};
@@ -206,7 +207,7 @@ fn check_files(check: &mut Check, path: &Path, template: &Template) {
         }
         if let Some(problem) = environment::unfit(file) {
             check.error(path.field(name), problem);
-        } else if !file.contains("${") && TemplateFile::at(file).is_none() {
+        } else if !file.contains("${") && AllocPath::file(file).is_none() {
             // A path with a reference is checked on the node, which knows its value.
             let message = format!(
                 "{name} escapes allocation directory: {file:?} is not a file below the task's directory or ../alloc, \

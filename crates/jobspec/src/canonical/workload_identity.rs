@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use model::WorkloadIdentity;
-use model::template::{ChangeMode, TemplateFile};
+use model::template::ChangeMode;
+use model::{AllocPath, WorkloadIdentity};
 
 use super::check::{Check, Path};
 use super::signal;
@@ -95,7 +95,7 @@ fn identity(check: &mut Check, path: &Path, spec: &spec::Identity) -> WorkloadId
         check.error(path.field("change_mode"), message);
     }
     let filepath = text(&spec.filepath);
-    if !filepath.is_empty() && !filepath.contains("${") && TemplateFile::at(&filepath).is_none() {
+    if !filepath.is_empty() && !filepath.contains("${") && AllocPath::file(&filepath).is_none() {
         let message = format!(
             "filepath escapes allocation directory: {filepath:?} is not a file below the task's directory or \
              ../alloc, write a path such as \"local/token.jwt\""

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lifecycle::{Event, RestartScope, StartFailure};
-use model::template::{ChangeMode, TemplateFile};
+use model::template::ChangeMode;
 use model::vault::Vault;
-use model::{AllocId, Task};
+use model::{AllocId, AllocPath, Task};
 use task_drivers::Driver;
 use task_drivers::driver::BoxFuture;
 use task_vault::{Identity, IdentityError, Keeper, State};
@@ -234,8 +234,8 @@ impl Attempt {
     }
 }
 
-fn token_file() -> TemplateFile {
-    TemplateFile::Task(PathBuf::from(FILE))
+fn token_file() -> AllocPath {
+    AllocPath::Task(PathBuf::from(FILE))
 }
 
 /// The identity of a task towards Vault: each login has a JWT of its own, signed by a gateway.

@@ -103,7 +103,7 @@ fn an_identity_has_the_file_and_the_variable_of_its_name() {
         .into_iter()
         .map(|one| (one.variable.unwrap(), one.file.unwrap()))
         .collect();
-    let file = |path: &str| TemplateFile::Task(path.into());
+    let file = |path: &str| AllocPath::Task(path.into());
     assert_eq!(
         shown,
         [

@@ -59,6 +59,7 @@ pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand:
 pub(super) fn artifacts(
     config: &ArtifactConfig,
     alloc_dir: Option<&Path>,
+    metrics: &artifact_fetch::Metrics,
 ) -> Result<Option<Arc<Artifacts>>, Error> {
     let Some(alloc_dir) = alloc_dir else {
         return Ok(None);
@@ -76,6 +77,7 @@ pub(super) fn artifacts(
         config: config.clone(),
         folder: folder.clone(),
         helper,
+        metrics: metrics.clone(),
     });
     let opened = opened.map_err(|source| Error::File {
         path: folder,

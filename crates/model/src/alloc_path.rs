@@ -1,29 +1,29 @@
-//! Destinations: places below a task's directory or the directory that an allocation's tasks share.
+//! Paths of job files: below a task's directory, or below the directory that an allocation's tasks share.
 
 use std::path::{Component, Path, PathBuf};
 
-/// A destination; the path is relative and plain, and empty for the directory itself.
+/// A path of an allocation; relative and plain, and empty for the directory itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AllocPath {
     /// Below the task's own directory.
     Task(PathBuf),
     /// Below the directory that the allocation's tasks share.
     Shared(PathBuf),
 }
 
-impl Place {
-    /// Returns the place that a destination names; `None` if it is outside of both directories.
+impl AllocPath {
+    /// Returns the place that `path` names; `None` if it is outside of both directories.
     ///
-    /// A destination is relative to the task's directory, with or without a slash at its start; `/alloc/…`
-    /// and `../alloc/…` are in the shared directory. Only the text is read, no link is followed.
-    pub fn at(destination: &str) -> Option<Self> {
+    /// A path is relative to the task's directory, with or without a slash at its start; `/alloc/…` and
+    /// `../alloc/…` are in the shared directory. Only the text of the path is read, no link is followed.
+    pub fn at(path: &str) -> Option<Self> {
         const TASK: &str = "<task>";
-        if destination.contains('\0') {
+        if path.contains('\0') {
             return None;
         }
-        let (mut parts, rest) = match destination.strip_prefix("/alloc") {
+        let (mut parts, rest) = match path.strip_prefix("/alloc") {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (vec!["alloc"], rest),
-            _ => (vec![TASK], destination),
+            _ => (vec![TASK], path),
         };
         for component in Path::new(rest).components() {
             match component {
@@ -44,6 +44,12 @@ impl Place {
         }
     }
 
+    /// Returns the file that `path` names, as [`Self::at`]; neither directory is a file.
+    pub fn file(path: &str) -> Option<Self> {
+        let found = Self::at(path).filter(|_| !path.ends_with('/'))?;
+        (!found.path().as_os_str().is_empty()).then_some(found)
+    }
+
     pub fn path(&self) -> &Path {
         match self {
             Self::Task(path) | Self::Shared(path) => path,
@@ -55,11 +61,17 @@ impl Place {
 mod tests {
     use super::*;
 
+    fn task(path: &str) -> Option<AllocPath> {
+        Some(AllocPath::Task(path.into()))
+    }
+
+    fn shared(path: &str) -> Option<AllocPath> {
+        Some(AllocPath::Shared(path.into()))
+    }
+
     #[test]
-    fn destinations_stay_below_the_allocation() {
-        let task = |path: &str| Some(Place::Task(path.into()));
-        let shared = |path: &str| Some(Place::Shared(path.into()));
-        for (destination, want) in [
+    fn paths_stay_below_the_allocation() {
+        for (path, want) in [
             ("local/", task("local")),
             ("local", task("local")),
             ("/local/scripts", task("local/scripts")),
@@ -67,7 +79,7 @@ mod tests {
             ("", task("")),
             ("/", task("")),
             ("/tmp/", task("tmp")),
-            ("local/../secrets/x", task("secrets/x")),
+            ("local/../secrets/./x", task("secrets/x")),
             ("../alloc/data", shared("data")),
             ("../alloc", shared("")),
             ("/alloc/", shared("")),
@@ -81,7 +93,24 @@ mod tests {
             ("local/../../../etc", None),
             ("a\0b", None),
         ] {
-            assert_eq!(Place::at(destination), want, "{destination:?}");
+            assert_eq!(AllocPath::at(path), want, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_no_directory_of_the_allocation() {
+        for (path, want) in [
+            ("local/app.conf", task("local/app.conf")),
+            ("/secrets/key.pem", task("secrets/key.pem")),
+            ("/alloc/data/x", shared("data/x")),
+            ("", None),
+            ("/", None),
+            ("local/", None),
+            ("../alloc", None),
+            ("/alloc", None),
+            ("../../../etc/passwd", None),
+        ] {
+            assert_eq!(AllocPath::file(path), want, "{path:?}");
         }
     }
 }

@@ -194,8 +194,8 @@ impl Suite {
         let folder = tempfile::tempdir()?;
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         let (snapshot, archive) = (path("etcd.db"), path("debug.tar.gz"));
-        let saved = self.kafila(&["operator", "snapshot", "save", &snapshot]);
-        saved.await?.ok()?;
+        let save = ["operator", "snapshot", "save", &snapshot];
+        self.kafila(&save).await?.ok()?;
         let mut places = vec![("the store".to_owned(), std::fs::read(&snapshot)?)];
         let mut debug = vec!["operator".to_owned(), "debug".to_owned()];
         debug.extend(["-output".to_owned(), archive.clone()]);

@@ -25,7 +25,14 @@ fn problems(root: &Path, text: &str, packages: &[PathBuf]) -> Result<Vec<String>
     let top = names_in(root)?;
     let mut problems = Vec::new();
     let mut named = BTreeSet::new();
+    let mut rows = BTreeSet::new();
     for (number, line) in (1..).zip(text.lines()) {
+        let crate_row = line
+            .strip_prefix("| `crates/")
+            .and_then(|row| row.split('`').next());
+        if crate_row.is_some_and(|name| !name.contains('/') && !rows.insert(name)) {
+            problems.push(format!("line {number}: the crate has a row already"));
+        }
         // Folders in which a bare file name of this line may be.
         let mut folders = Vec::new();
         for span in line.split('`').skip(1).step_by(2) {
@@ -126,6 +133,13 @@ mod tests {
             found("`services/<name>/src/none.rs`", &[]),
             ["line 1: services/<name>/src/none.rs does not exist"]
         );
+    }
+
+    #[test]
+    fn a_crate_has_one_row() {
+        let text =
+            "| `crates/model` | nouns |\n| `crates/state` | tables |\n| `crates/model` | more |";
+        assert_eq!(found(text, &[]), ["line 3: the crate has a row already"]);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Reasons of failed placements, and advice.
 
+use placement::reasons::{
+    DISTINCT_HOSTS, MISSING_DRIVERS, MISSING_VOLUME, NETWORK, PORT_COLLISION,
+};
 use proto::v1::AllocMetric;
 
 use super::sorted;
@@ -93,7 +96,7 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let missing_driver = |(reason, _): &(&str, &u32)| reason.contains("missing drivers");
+    let missing_driver = |(reason, _): &(&str, &u32)| reason.contains(MISSING_DRIVERS);
     let missing_volume = |(reason, _): &(&str, &u32)| reason.contains(MISSING_VOLUME);
     let constraints = sorted(&metric.constraint_filtered);
     if constraints.iter().any(missing_driver) {
@@ -176,7 +179,7 @@ fn ports_advice(dimensions: &[&str]) -> Vec<String> {
     let mut taken: Vec<&str> = Vec::new();
     let mut is_other = false;
     for dimension in dimensions {
-        match dimension.split_once(COLLISION) {
+        match dimension.split_once(PORT_COLLISION) {
             Some((_, port)) => taken.push(port.trim()),
             None => is_other = true,
         }
@@ -197,17 +200,6 @@ fn ports_advice(dimensions: &[&str]) -> Vec<String> {
     }
     lines
 }
-
-/// The filter reason of a missing volume. Source: Nomad.
-const MISSING_VOLUME: &str = "missing compatible host volumes";
-
-/// The filter reason of a host that already has an allocation of the job. Source: Nomad.
-const DISTINCT_HOSTS: &str = "distinct_hosts";
-
-/// Prefix of port dimensions. Source: Nomad.
-const NETWORK: &str = "network: ";
-/// Text before the port that is in use, for example `http=8080`.
-const COLLISION: &str = "reserved port collision";
 
 /// Returns the block of one task group: its title, reasons and advice.
 pub(crate) fn group(name: &str, metric: &AllocMetric) -> Vec<String> {

@@ -1,5 +1,10 @@
 //! Names of objects that users choose: namespaces, node pools, volumes.
 
+use crate::field_error::FieldErrors;
+
+/// Longest description. Source: Nomad's public limits.
+const MAX_DESCRIPTION_CHARS: usize = 256;
+
 /// The rule for the names of one kind of object.
 pub(crate) struct NameRule {
     /// As in `namespace`.
@@ -33,5 +38,19 @@ impl NameRule {
                  digits, {marks}"
             )
         })
+    }
+
+    /// Checks the fields `name` and `description` of an object.
+    pub(crate) fn check_described(&self, name: &str, description: &str, errors: &mut FieldErrors) {
+        if let Some(problem) = self.problem(name) {
+            errors.push("name", problem);
+        }
+        let length = description.chars().count();
+        if length > MAX_DESCRIPTION_CHARS {
+            errors.push(
+                "description",
+                format!("has {length} characters: want at most {MAX_DESCRIPTION_CHARS}"),
+            );
+        }
     }
 }

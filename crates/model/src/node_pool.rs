@@ -10,8 +10,6 @@ use crate::scheduler_config::PoolConfiguration;
 
 /// Longest name. Source: Nomad's public limits, as are the others here.
 pub const MAX_NAME_CHARS: usize = 128;
-/// Longest description.
-pub const MAX_DESCRIPTION_CHARS: usize = 256;
 
 /// The value of `node-pool/<name>`.
 ///
@@ -86,16 +84,7 @@ impl NodePool {
     /// All invalid fields.
     pub fn check(&self) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
-        if let Some(problem) = Self::name_problem(&self.name) {
-            errors.push("name", problem);
-        }
-        let length = self.description.chars().count();
-        if length > MAX_DESCRIPTION_CHARS {
-            errors.push(
-                "description",
-                format!("has {length} characters: want at most {MAX_DESCRIPTION_CHARS}"),
-            );
-        }
+        NAME.check_described(&self.name, &self.description, &mut errors);
         errors.into_result(())
     }
 }

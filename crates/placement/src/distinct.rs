@@ -26,7 +26,7 @@ pub struct DistinctHosts {
 
 impl DistinctHosts {
     /// The reason of a node that already has one.
-    pub const REASON: &'static str = "distinct_hosts";
+    pub const REASON: &'static str = crate::reasons::DISTINCT_HOSTS;
 
     /// Returns the first such constraint, unless it is disabled (`"false"`).
     pub(crate) fn find(levels: [(Level, &Vec<Constraint>); 2]) -> Option<Self> {

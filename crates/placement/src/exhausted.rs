@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::reasons::{NETWORK, PORT_COLLISION};
+
 /// A dimension that a node has too little of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exhausted {
@@ -32,11 +34,11 @@ impl fmt::Display for Exhausted {
         match self {
             Self::Amount(dimension) => f.write_str(dimension),
             Self::PortCollision { label, port } => {
-                write!(f, "network: reserved port collision {label}={port}")
+                write!(f, "{NETWORK}{PORT_COLLISION} {label}={port}")
             }
-            Self::DynamicPorts => f.write_str("network: dynamic port selection failed"),
+            Self::DynamicPorts => write!(f, "{NETWORK}dynamic port selection failed"),
             Self::NoAddresses { network } => {
-                write!(f, "network: no addresses available for {network} network")
+                write!(f, "{NETWORK}no addresses available for {network} network")
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::check::{Check, parse_bool};
 use crate::dedicated::DedicatedAsk;
 use crate::distinct::{DistinctHosts, DistinctProperty, Level};
 use crate::ports::PortAsk;
+use crate::reasons::MISSING_DRIVERS;
 use crate::scope::Scope;
 use crate::volumes::VolumeAsks;
 
@@ -216,7 +217,7 @@ impl Infeasible<'_> {
         match self {
             Self::Constraint(reason) => reason,
             Self::Network(reason) | Self::Devices(reason) => reason,
-            Self::Drivers => "missing drivers",
+            Self::Drivers => MISSING_DRIVERS,
             Self::Volumes => VolumeAsks::REASON,
         }
     }

@@ -27,6 +27,7 @@ mod holds;
 pub mod node_evals;
 pub mod ports;
 mod quantity;
+pub mod reasons;
 pub mod reschedule;
 pub mod scope;
 pub mod target;

@@ -23,7 +23,7 @@ pub struct VolumeAsks {
 
 impl VolumeAsks {
     /// The reason of a node that lacks a volume.
-    pub const REASON: &'static str = "missing compatible host volumes";
+    pub const REASON: &'static str = crate::reasons::MISSING_VOLUME;
     /// The reason of a node on which another allocation writes to a volume.
     pub const CONFLICT: &'static str = "conflicting claims for host volume with single-writer";
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::{AllocId, NodeStatus};
+use placement::reasons::MISSING_DRIVERS;
 use placement::{DeviceShortage, VolumeAsks};
 
 /// The result of checking one node for an allocation of a group.
@@ -189,7 +190,7 @@ impl PlacementBlocker {
             Self::Constraint { reason, .. }
             | Self::DistinctProperty { reason, .. }
             | Self::Unfit { reason } => reason.clone(),
-            Self::Driver { driver, .. } => format!("missing drivers: {driver}"),
+            Self::Driver { driver, .. } => format!("{MISSING_DRIVERS}: {driver}"),
             Self::DistinctHosts { .. } => placement::DistinctHosts::REASON.to_owned(),
             Self::Amount { dimension, .. } => (*dimension).to_owned(),
             Self::StaticPort { label, port, .. } | Self::SamePort { label, port } => {

@@ -47,14 +47,9 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            // After a purge all allocations belong to the former job, and are listed.
-            let current = snapshot
-                .job(&key)
-                .filter(|_| !request.all)
-                .map(|job| job.create_index);
+            let generation = JobGeneration::wanted(snapshot, &key, request.all);
             let allocs = snapshot.allocs_by_job(&key).filter(|view| {
-                current.is_none_or(|current| view.alloc.job_create_index == current)
-                    && list.has_id(view.alloc.id.0)
+                generation.contains(view.alloc.job_create_index) && list.has_id(view.alloc.id.0)
             });
             Ok(page_of_allocs(snapshot, &list, allocs))
         };
@@ -86,18 +81,35 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            let current = snapshot
-                .job(&key)
-                .filter(|_| !request.all)
-                .map(|job| job.create_index);
+            let generation = JobGeneration::wanted(snapshot, &key, request.all);
             let deployments = snapshot.deployments_by_job(&key).filter(|one| {
-                current.is_none_or(|current| one.value.job_create_index == current)
-                    && list.has_id(one.value.id.0)
+                generation.contains(one.value.job_create_index) && list.has_id(one.value.id.0)
             });
             Ok(page_of_deployments(snapshot, &list, deployments))
         };
         let (deployments, meta) = self.list(&list, &deployments::TABLES, answer).await?;
         Ok(v1::ListDeploymentsResponse { meta, deployments })
+    }
+}
+
+/// The job that a list is about: jobs that were purged and registered again have the same id.
+struct JobGeneration {
+    /// The creation of the current job; `None`: all of them.
+    current: Option<u64>,
+}
+
+impl JobGeneration {
+    /// After a purge all objects belong to the former job, and are listed.
+    fn wanted(snapshot: &Snapshot, key: &JobKey, all: bool) -> Self {
+        let job = snapshot.job(key).filter(|_| !all);
+        Self {
+            current: job.map(|job| job.create_index),
+        }
+    }
+
+    fn contains(&self, job_create_index: u64) -> bool {
+        self.current
+            .is_none_or(|current| job_create_index == current)
     }
 }
 

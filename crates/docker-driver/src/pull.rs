@@ -40,7 +40,7 @@ pub(crate) enum PullError {
     NotFound(String),
     /// The registry wants credentials, or others.
     Unauthorised(String),
-    /// The network, the registry or the engine failed; a retry may help.
+    /// The network, the registry or the engine failed. The task's restart policy tries again.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! The JSON of the HTTP API, with Nomad's keys: one file per noun.
+//! The JSON that `-json` prints, with the keys of Nomad's HTTP API: one file per noun.
 //!
 //! Keys are stable; those without a value here are left out. Durations are integer nanoseconds,
 //! `CreateTime` and its like Unix nanoseconds, other points in time RFC 3339. A job itself is written by

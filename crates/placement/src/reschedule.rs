@@ -93,6 +93,8 @@ mod tests {
     use model::{AllocId, NodeId, TaskState};
     use test_kit::builders;
 
+    use test_kit::builders::reschedule_policy as policy;
+
     use super::*;
 
     /// The failure in all cases, in seconds.
@@ -104,17 +106,6 @@ mod tests {
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(secs * 1_000)
-    }
-
-    fn policy(delay_function: DelayFunction, delay: u64, max_delay: u64) -> ReschedulePolicy {
-        ReschedulePolicy {
-            attempts: 0,
-            interval: Duration::ZERO,
-            delay: secs(delay),
-            delay_function,
-            max_delay: secs(max_delay),
-            unlimited: true,
-        }
     }
 
     fn limited(attempts: u32, delay_function: DelayFunction) -> ReschedulePolicy {

@@ -137,7 +137,8 @@ pub struct TaskEnv<'a> {
 }
 
 impl<'a> TaskEnv<'a> {
-    /// Collects the runtime variables; the task's own `env` overrides them.
+    /// Collects the runtime variables. The task's own `env` overrides them; devices, tokens and templates add
+    /// theirs later and override both.
     ///
     /// `dirs`: the task's view of its directories; `None` on a simulated node.
     pub fn new(

@@ -404,7 +404,8 @@ impl Attempt {
         ))
     }
 
-    /// Returns the driver and the task's configuration; `variables` are those of its templates.
+    /// Returns the driver and the task's configuration; `variables` are those of its tokens and templates, which override
+    /// all others.
     fn config(
         &self,
         messages: Messages,

@@ -184,6 +184,22 @@ fn restart() -> RestartPolicy {
     }
 }
 
+/// Returns a policy without a limit of attempts; delays in seconds, `max_delay` 0: no cap.
+pub fn reschedule_policy(
+    delay_function: DelayFunction,
+    delay: u64,
+    max_delay: u64,
+) -> ReschedulePolicy {
+    ReschedulePolicy {
+        attempts: 0,
+        interval: Duration::ZERO,
+        delay: Duration::from_secs(delay),
+        delay_function,
+        max_delay: Duration::from_secs(max_delay),
+        unlimited: true,
+    }
+}
+
 /// Returns a rolling update of `max_parallel` at once, without canaries.
 pub fn rolling_update(max_parallel: u32) -> UpdateStrategy {
     UpdateStrategy {

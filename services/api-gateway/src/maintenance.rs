@@ -42,13 +42,32 @@ pub(crate) async fn collect_garbage(
             let message = "the cluster-controller is being replaced by another: try again";
             return status::unavailable(message, NO_LEADER_RETRY);
         }
-        Status::new(
-            error.code(),
-            format!(
-                "the cluster-controller at {}: {}",
-                leader.address,
-                error.message()
-            ),
-        )
+        with_origin(&leader.address, &error)
     })
+}
+
+/// Puts the leader's address before its message; the code and the detail, with its retry time, stay.
+fn with_origin(address: &str, error: &Status) -> Status {
+    let message = format!("the cluster-controller at {address}: {}", error.message());
+    Status::with_metadata(error.code(), message, error.metadata().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::v1::ErrorDetail;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_leader_keeps_its_retry_time() {
+        let error = status::exhausted("the queue is full", Duration::from_secs(5));
+        let passed_on = with_origin("http://10.0.0.7:4650", &error);
+        assert_eq!(passed_on.code(), tonic::Code::ResourceExhausted);
+        assert_eq!(
+            passed_on.message(),
+            "the cluster-controller at http://10.0.0.7:4650: the queue is full"
+        );
+        let detail = ErrorDetail::from_status(&passed_on);
+        assert_eq!(detail.map(|detail| detail.retry_after_ms), Some(5_000));
+    }
 }

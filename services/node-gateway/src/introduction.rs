@@ -27,7 +27,7 @@ use crate::node_gateway::NodeGateway;
 /// Introductions at one time: callers without a certificate share them, and each reads the store.
 pub(crate) const MAX_INTRODUCTIONS: usize = 32;
 /// The largest request. A signing request has some 200 bytes with ECDSA, 1,000 with RSA.
-const MAX_REQUEST_BYTES: usize = 16 * 1_024;
+const MAX_INTRODUCTION_BYTES: usize = 16 * 1_024;
 
 /// This gateway issues no certificates.
 #[derive(Debug, thiserror::Error)]
@@ -246,7 +246,7 @@ pub struct IntroductionApi {
 /// Returns the gRPC service of `gateway`.
 pub fn service(gateway: Arc<NodeGateway>) -> NodeIntroductionsServer<IntroductionApi> {
     NodeIntroductionsServer::new(IntroductionApi { gateway })
-        .max_decoding_message_size(MAX_REQUEST_BYTES)
+        .max_decoding_message_size(MAX_INTRODUCTION_BYTES)
 }
 
 impl IntroductionApi {

@@ -186,6 +186,8 @@ mod tests {
     use model::job::DelayFunction;
     use model::{AllocId, NodeId};
 
+    use test_kit::builders::reschedule_policy as policy;
+
     use super::*;
 
     fn secs(secs: u64) -> Duration {
@@ -194,17 +196,6 @@ mod tests {
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(secs * 1_000)
-    }
-
-    fn policy(delay_function: DelayFunction, delay: u64, max_delay: u64) -> ReschedulePolicy {
-        ReschedulePolicy {
-            attempts: 0,
-            interval: Duration::ZERO,
-            delay: secs(delay),
-            delay_function,
-            max_delay: secs(max_delay),
-            unlimited: true,
-        }
     }
 
     /// Events a second apart from second 1 on, with these delays.

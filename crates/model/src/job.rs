@@ -27,6 +27,9 @@ use crate::workload_identity::WorkloadIdentity;
 /// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
 pub const MAX_PRIORITY: u8 = 100;
 
+/// The region of a job without one, which stands for the cluster's. Source: Nomad's default.
+pub const DEFAULT_REGION: &str = "global";
+
 /// A job: task groups, each to be placed `count` times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {

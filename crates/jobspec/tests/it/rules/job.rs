@@ -20,7 +20,6 @@ fn the_job_itself() {
         ("  name = \"a\\u0000\"", "", "", "name", "Job name contains a null character"),
         ("  type = \"daemon\"", "", "", "type", "Invalid job type: \"daemon\""),
         ("  type = \"srevice\"", "", "", "type", "\"srevice\": use service, batch, system or sysbatch"),
-        ("  region = \"eu\"", "", "", "region", "got \"eu\": leave region out"),
         ("  type = \"_core\"", "", "", "type", "Invalid job type: \"_core\""),
         ("  priority = 0", "", "", "priority", "job priority must be between [1, 100]"),
         ("  priority = 101", "", "", "priority", "job priority must be between [1, 100]"),
@@ -34,7 +33,7 @@ fn the_job_itself() {
     for (job, group) in [
         ("  priority = 1", ""),
         ("  priority = 100", ""),
-        ("  region = \"global\"", ""),
+        ("  region = \"eu\"", ""),
         ("", "    count = 50000"),
     ] {
         admit(&file(job, group, "")).unwrap();

@@ -55,6 +55,9 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateStrategy>,
     pub meta: BTreeMap<String, String>,
+    /// What web pages show of the job; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui: Option<Ui>,
     /// Launch times of a periodic job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periodic: Option<Periodic>,
@@ -101,6 +104,23 @@ impl Job {
         }
         *self != aligned
     }
+}
+
+/// What web pages show of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ui {
+    /// Markdown; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<UiLink>,
+}
+
+/// A link on web pages of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UiLink {
+    pub label: String,
+    pub url: String,
 }
 
 /// The scheduler of a job.
@@ -470,6 +490,9 @@ pub struct RestartPolicy {
     #[serde(with = "duration_ns")]
     pub delay: Duration,
     pub mode: RestartMode,
+    /// Asks for what each start of a task does anyway: it renders the templates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub render_templates: bool,
 }
 
 /// The reaction to the last attempt of an interval.

@@ -8,8 +8,8 @@ use super::inherited::Inherited;
 use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
-    constraint, environment, group, launches, name, rank, reschedule, service, template, update,
-    vault,
+    constraint, environment, group, launches, name, rank, reschedule, service, template, ui,
+    update, vault,
 };
 
 /// Source: Nomad's default of `job_default_priority`.
@@ -59,6 +59,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         task_groups,
         update,
         meta: environment::variables(check, &root, "meta", &spec.meta),
+        ui: ui::ui(check, spec.ui.as_ref()),
         periodic: launches::periodic(check, spec.periodic.as_ref(), job_type),
         parameterized: launches::parameterized(check, spec.parameterized.as_ref(), job_type),
         parent_id: spec.parent_id.clone().unwrap_or_default(),

@@ -82,17 +82,18 @@ async fn a_job_gets_the_cluster_s_region_and_is_refused_by_another_one() {
     };
     assert_eq!(stored.region, "eu");
     asked.region = "us".to_owned();
-    let refused = suite.jobs(0).register(ask(register(&asked))).await;
+    let mut client = suite.jobs(0);
+    let refused = client.register(ask(register(&asked))).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
     let named = |text: &str| text.contains("\"us\"") && text.contains("\"eu\"");
     assert!(named(refused.message()), "{refused:?}");
-    let validated = suite.jobs(0).validate(ask(v1::ValidateJobRequest {
+    let validated = client.validate(ask(v1::ValidateJobRequest {
         job: Some((&asked).into()),
     }));
     let violations = validated.await.unwrap().into_inner().violations;
     assert_eq!(violations[0].field, "region");
-    let planned = suite.jobs(0).plan(ask(v1::PlanJobRequest {
+    let planned = client.plan(ask(v1::PlanJobRequest {
         job: Some((&asked).into()),
         ..Default::default()
     }));

@@ -133,3 +133,50 @@ fn messages_with_malformed_values_are_refused_with_their_paths() {
         assert!(errors.contains(expected), "{expected}: {errors}");
     }
 }
+
+#[test]
+fn the_ui_block_is_kept_and_its_limits_are_checked() {
+    let ui = |body: &str| -> &'static str { format!("  ui {{\n{body}\n  }}").leak() };
+    let link = "link {\nlabel = \"Runbook\"\nurl = \"https://example.com\"\n}\n";
+    let long = |length: usize| ui(&format!("description = \"{}\"", "é".repeat(length)));
+    check(&[
+        (
+            long(1_001),
+            "",
+            "",
+            "ui.description",
+            "has 1001 characters, more than 1000",
+        ),
+        (
+            ui("link {\nurl = \"https://example.com\"\n}"),
+            "",
+            "",
+            "ui.link[0].label",
+            "missing label",
+        ),
+        (
+            ui("link {\nlabel = \"Runbook\"\n}"),
+            "",
+            "",
+            "ui.link[0].url",
+            "missing url",
+        ),
+        (
+            ui(&link.repeat(65)),
+            "",
+            "",
+            "ui.link",
+            "has 65 blocks, more than 64",
+        ),
+    ]);
+    admit(&file(long(1_000), "", "")).unwrap();
+    let text = ui(&format!("description = \"Shop\"\n{link}"));
+    let job = admit(&file(text, "", "")).unwrap().job;
+    let written = spec::Job::from(&job);
+    assert_eq!(canonicalise(&written, NOW).unwrap().job.ui, job.ui);
+    let json = serde_json::to_value(&written).unwrap();
+    let want = serde_json::json!({
+        "Description": "Shop", "Links": [{"Label": "Runbook", "URL": "https://example.com"}],
+    });
+    assert_eq!(json["UI"], want);
+}

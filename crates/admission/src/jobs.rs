@@ -7,7 +7,7 @@
 //! without delays. [`restart_alloc`] and [`logs`]
 //! find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
 //! [`docker_config`] checks docker tasks; [`namespace_rules`] restricts a job to what its namespace
-//! allows; [`request_id`] makes a retry find the first attempt.
+//! allows, and [`region`] to the cluster's region; [`request_id`] makes a retry find the first attempt.
 
 pub mod alloc_node;
 pub mod decision;
@@ -22,6 +22,7 @@ pub mod marks;
 pub mod missing;
 pub mod namespace_rules;
 pub mod refusal;
+pub mod region;
 pub mod register;
 pub mod request_id;
 pub mod restart_alloc;

@@ -44,6 +44,8 @@ const NOUNS: &[(&str, &str)] = &[
     ("Parameterized", "ParameterizedJob"),
     ("TaskScaling", "Scaling"),
     ("TemplateWait", "Wait"),
+    ("Ui", "UI"),
+    ("UiLink", "Link"),
     ("UpdateStrategy", "Update"),
     ("VolumeRequest", "Volume"),
 ];
@@ -103,7 +105,6 @@ const DEFAULTS: &[(&str, &str, &str)] = &[
 /// Noun, name and value of fields that jobs here only have at this value.
 const IMPLIED: &[(&str, &[(&str, &str)])] = &[
     ("TaskGroup", &[("PreventRescheduleOnLost", "false")]),
-    ("RestartPolicy", &[("RenderTemplates", "false")]),
     ("Resources", &[("IOPS", "0"), ("SecretsMB", "0")]),
 ];
 

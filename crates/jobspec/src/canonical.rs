@@ -30,6 +30,7 @@ mod service;
 mod signal;
 mod task;
 mod template;
+mod ui;
 mod update;
 mod vault;
 mod version;

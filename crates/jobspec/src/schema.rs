@@ -9,7 +9,6 @@ mod extra;
 mod group;
 mod job;
 mod launches;
-mod policies;
 mod rank;
 mod service;
 mod task;
@@ -43,7 +42,6 @@ const EXTRAS: &[&Extra] = &[
     &rank::AFFINITY,
     &rank::SPREAD_TARGET,
     &service::SERVICE,
-    &policies::RESTART_POLICY,
     &launches::PERIODIC,
     &launches::SCALING,
 ];

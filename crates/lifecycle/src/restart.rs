@@ -136,6 +136,7 @@ mod tests {
             interval: Duration::from_secs(60),
             delay: Duration::from_secs(15),
             mode,
+            render_templates: false,
         }
     }
 

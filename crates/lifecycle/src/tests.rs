@@ -68,6 +68,7 @@ impl AllocSpec {
                 interval: seconds(1800),
                 delay: seconds(15),
                 mode: RestartMode::Fail,
+                render_templates: false,
             },
             restart_on_success,
             kill_timeout: seconds(5),

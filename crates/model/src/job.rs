@@ -27,6 +27,9 @@ use crate::workload_identity::WorkloadIdentity;
 /// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
 pub const MAX_PRIORITY: u8 = 100;
 
+/// The region of a job without one, which stands for the cluster's. Source: Nomad's default.
+pub const DEFAULT_REGION: &str = "global";
+
 /// A job: task groups, each to be placed `count` times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -52,6 +55,9 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateStrategy>,
     pub meta: BTreeMap<String, String>,
+    /// What web pages show of the job; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui: Option<Ui>,
     /// Launch times of a periodic job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periodic: Option<Periodic>,
@@ -98,6 +104,23 @@ impl Job {
         }
         *self != aligned
     }
+}
+
+/// What web pages show of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ui {
+    /// Markdown; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<UiLink>,
+}
+
+/// A link on web pages of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UiLink {
+    pub label: String,
+    pub url: String,
 }
 
 /// The scheduler of a job.
@@ -467,6 +490,9 @@ pub struct RestartPolicy {
     #[serde(with = "duration_ns")]
     pub delay: Duration,
     pub mode: RestartMode,
+    /// Asks for what each start of a task does anyway: it renders the templates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub render_templates: bool,
 }
 
 /// The reaction to the last attempt of an interval.

@@ -112,7 +112,8 @@ pub struct TlsConfig {
     pub cert_file: Option<PathBuf>,
     /// Private key of `cert_file`, as PEM.
     pub key_file: Option<PathBuf>,
-    /// Region of the certificate, and of the servers that this process dials.
+    /// Region of the cluster: of the certificate, of the servers that this process dials, and of the jobs
+    /// that gateways accept.
     pub region: String,
     /// For development: plaintext, in which every caller has all rights. Needs loopback addresses in
     /// `listen`.

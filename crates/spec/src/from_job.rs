@@ -13,7 +13,7 @@ use crate::{
     DisconnectStrategy, DispatchPayload, Dns, EphemeralDisk, Identity, Job, Lifecycle, LogConfig,
     MigrateStrategy, Network, Parameterized, Periodic, Port, ReschedulePolicy, Resources,
     RestartPolicy, Scaling, Service, Spread, SpreadTarget, Task, TaskGroup, TaskScaling, Template,
-    TemplateWait, UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
+    TemplateWait, Ui, UiLink, UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -37,6 +37,7 @@ impl From<&job::Job> for Job {
             reschedule: None,
             migrate: None,
             meta: job.meta.clone(),
+            ui: job.ui.as_ref().map(Into::into),
             periodic: job.periodic.as_ref().map(Into::into),
             parameterized: job.parameterized.as_ref().map(Into::into),
             parent_id: some(&job.parent_id),
@@ -47,6 +48,24 @@ impl From<&job::Job> for Job {
             version: Some(job.version),
             submit_time_ns: Some(job.submit_time.0),
             ..Self::default()
+        }
+    }
+}
+
+impl From<&job::Ui> for Ui {
+    fn from(ui: &job::Ui) -> Self {
+        Self {
+            description: Some(ui.description.clone()),
+            links: list(&ui.links),
+        }
+    }
+}
+
+impl From<&job::UiLink> for UiLink {
+    fn from(link: &job::UiLink) -> Self {
+        Self {
+            label: Some(link.label.clone()),
+            url: Some(link.url.clone()),
         }
     }
 }
@@ -248,6 +267,7 @@ impl From<&job::RestartPolicy> for RestartPolicy {
             interval: to_message(policy.interval),
             delay: to_message(policy.delay),
             mode: Some(mode.to_owned()),
+            render_templates: Some(policy.render_templates),
         }
     }
 }

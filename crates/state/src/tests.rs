@@ -85,6 +85,7 @@ fn job(stop: bool) -> Job {
         interval: Duration::from_secs(1_800),
         delay: Duration::from_secs(15),
         mode: RestartMode::Fail,
+        render_templates: false,
     };
     Job {
         namespace: "default".to_owned(),
@@ -98,6 +99,7 @@ fn job(stop: bool) -> Job {
         dispatched: false,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
+        ui: None,
         update: None,
         priority: 50,
         all_at_once: false,

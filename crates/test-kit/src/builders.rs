@@ -91,6 +91,7 @@ fn job(id: &str, job_type: JobType, count: u32) -> Job {
         dispatched: false,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
+        ui: None,
         update: None,
         stop: false,
         version: 0,
@@ -181,6 +182,7 @@ fn restart() -> RestartPolicy {
         interval: Duration::from_secs(1_800),
         delay: Duration::from_secs(15),
         mode: RestartMode::Fail,
+        render_templates: false,
     }
 }
 

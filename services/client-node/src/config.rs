@@ -42,7 +42,7 @@ pub struct Config {
     pub name: Option<String>,
     /// Datacenter of the node; jobs list the datacenters that they may run in.
     pub datacenter: String,
-    /// Value of `${node.region}` in tasks; there is one region in this version.
+    /// Value of `${node.region}` in tasks; the region of the cluster, which is the gateways' `tls.region`.
     pub region: String,
     /// Pool of the node; a job runs in one pool.
     pub node_pool: String,

@@ -6,6 +6,7 @@ use jobdiff::{DiffType, diff};
 use model::artifact::{Artifact, ArtifactMode};
 use model::job::{
     DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
+    Ui, UiLink,
 };
 use model::scaling::{ScaledResource, TaskScaling};
 use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate};
@@ -67,6 +68,18 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| drop(job.meta.insert("empty".into(), String::new())),
         &["Meta[empty]  => "],
+    ),
+    (
+        |job| {
+            job.ui = Some(Ui {
+                description: "Shop".into(),
+                links: vec![UiLink {
+                    label: "Runbook".into(),
+                    url: "https://example.com".into(),
+                }],
+            });
+        },
+        &["+ UI"],
     ),
     // Blocks of a task.
     (
@@ -339,6 +352,10 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| app(job).restart.mode = RestartMode::Delay,
         &["app/RestartPolicy/Mode fail => delay"],
+    ),
+    (
+        |job| app(job).restart.render_templates = true,
+        &["app/RestartPolicy/RenderTemplates false => true"],
     ),
     (
         |job| app(job).reschedule.as_mut().unwrap().attempts = 2,

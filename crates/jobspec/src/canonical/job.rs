@@ -1,6 +1,6 @@
 //! The job itself: names, priority, datacenters, and the settings that its groups inherit.
 
-use model::job::{Job, JobType, MAX_PRIORITY, TaskGroup};
+use model::job::{DEFAULT_REGION, Job, JobType, MAX_PRIORITY, TaskGroup};
 use model::{Namespace, NodePool, Timestamp};
 
 use super::check::{Check, Path};
@@ -8,15 +8,13 @@ use super::inherited::Inherited;
 use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
-    constraint, environment, group, launches, name, rank, reschedule, service, template, update,
-    vault,
+    constraint, environment, group, launches, name, rank, reschedule, service, template, ui,
+    update, vault,
 };
 
 /// Source: Nomad's default of `job_default_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
 
-/// Source: Nomad's default region.
-const REGION: &str = "global";
 
 pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     let root = Path::root();
@@ -49,7 +47,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         namespace: or_default(spec.namespace.as_deref(), Namespace::DEFAULT),
         id,
         name,
-        region: region(check, spec.region.as_deref()),
+        region: or_default(spec.region.as_deref(), DEFAULT_REGION),
         job_type,
         priority,
         all_at_once: spec.all_at_once.unwrap_or(false),
@@ -61,6 +59,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         task_groups,
         update,
         meta: environment::variables(check, &root, "meta", &spec.meta),
+        ui: ui::ui(check, spec.ui.as_ref()),
         periodic: launches::periodic(check, spec.periodic.as_ref(), job_type),
         parameterized: launches::parameterized(check, spec.parameterized.as_ref(), job_type),
         parent_id: spec.parent_id.clone().unwrap_or_default(),
@@ -84,19 +83,6 @@ fn or_default(text: Option<&str>, default: &str) -> String {
     text.filter(|text| !text.is_empty())
         .unwrap_or(default)
         .to_owned()
-}
-
-/// A cluster is one region, and nothing forwards a job to another one.
-fn region(check: &mut Check, text: Option<&str>) -> String {
-    let region = or_default(text, REGION);
-    if region != REGION {
-        let message = format!(
-            "there is only the region {REGION:?} in this version; got {region:?}: leave region out, \
-             and register the job with the cluster that is to run it",
-        );
-        check.error("region", message);
-    }
-    region
 }
 
 fn job_type(check: &mut Check, text: Option<&str>) -> JobType {

@@ -31,6 +31,7 @@ pub(super) fn group(
         interval: inherited.restart_interval(),
         delay: DEFAULT_DELAY,
         mode: RestartMode::Fail,
+        render_templates: false,
     };
     merge(check, path, spec, &defaults)
 }
@@ -60,6 +61,7 @@ pub(super) fn merge(
             below.mode,
             |mode| format!("Unsupported restart mode: {mode:?}: use fail or delay"),
         ),
+        render_templates: spec.render_templates.unwrap_or(below.render_templates),
     };
     // How the attributes go together says nothing when one of them could not be read.
     if check.error_count() == errors_before {

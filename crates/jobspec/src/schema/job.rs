@@ -1,6 +1,6 @@
 //! The job block.
 
-use hcl::schema::{Ignored, refused_argument, refused_block};
+use hcl::schema::{refused_argument, refused_block};
 use serde_json::{Map, Value, json};
 use spec::fields;
 
@@ -32,11 +32,6 @@ pub(super) const JOB: Extra = Extra {
             "tasks log in to Vault with their identity",
         ),
     ],
-    ignored: &[Ignored {
-        name: "ui",
-        json: "UI",
-        warning: "the ui block is ignored: this version of Kafila has no web UI to show it in",
-    }],
     finish: Some(finish),
     ..Extra::labelled("Job", "name", "ID")
 };

@@ -41,9 +41,9 @@ fn a_job_has_the_recorded_defaults() {
 #[test]
 fn a_group_has_the_recorded_defaults_of_its_type() {
     let service_restart = json!({"Attempts": 2, "Delay": 15_000_000_000_u64,
-        "Interval": 1_800_000_000_000_u64, "Mode": "fail"});
+        "Interval": 1_800_000_000_000_u64, "Mode": "fail", "RenderTemplates": false});
     let batch_restart = json!({"Attempts": 3, "Delay": 15_000_000_000_u64,
-        "Interval": 86_400_000_000_000_u64, "Mode": "fail"});
+        "Interval": 86_400_000_000_000_u64, "Mode": "fail", "RenderTemplates": false});
     let update = json!({"AutoPromote": false, "AutoRevert": false, "Canary": 0,
         "HealthCheck": "checks", "HealthyDeadline": 300_000_000_000_u64, "MaxParallel": 1,
         "MinHealthyTime": 10_000_000_000_u64, "ProgressDeadline": 600_000_000_000_u64,
@@ -134,14 +134,14 @@ fn a_block_is_completed_as_recorded() {
             "restart {\n attempts = 0\n mode = \"fail\"\n }",
             "",
             "/TaskGroups/0/RestartPolicy",
-            json!({"Attempts": 0, "Delay": 15_000_000_000_u64, "Interval": 86_400_000_000_000_u64, "Mode": "fail"}),
+            json!({"Attempts": 0, "Delay": 15_000_000_000_u64, "Interval": 86_400_000_000_000_u64, "Mode": "fail", "RenderTemplates": false}),
         ),
         (
             "",
             "",
             "restart {\n attempts = 5\n delay = \"30s\"\n }",
             "/TaskGroups/0/Tasks/0/RestartPolicy",
-            json!({"Attempts": 5, "Delay": 30_000_000_000_u64, "Interval": 1_800_000_000_000_u64, "Mode": "fail"}),
+            json!({"Attempts": 5, "Delay": 30_000_000_000_u64, "Interval": 1_800_000_000_000_u64, "Mode": "fail", "RenderTemplates": false}),
         ),
         (
             "",

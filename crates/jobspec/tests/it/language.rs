@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{file, parsed, spec, value_of, value_with};
+use crate::support::{file, spec, value_of, value_with};
 use jobspec::{Inputs, parse};
 
 #[test]
@@ -267,15 +267,4 @@ fn mistakes_in_json_syntax_have_places_too() {
         assert_eq!((errors.0[0].line, errors.0[0].column), place, "{errors}");
         assert!(errors.to_string().contains(message), "{errors}");
     }
-}
-
-#[test]
-fn a_block_of_the_ui_is_ignored_with_a_warning() {
-    let text = file("  ui {\n    description = \"x\"\n  }", "", "");
-    let warnings = parsed(&text, &Inputs::default()).warnings;
-    assert_eq!(warnings.len(), 1);
-    assert!(
-        warnings[0].contains("the ui block is ignored"),
-        "{warnings:?}"
-    );
 }

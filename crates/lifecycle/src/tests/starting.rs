@@ -186,6 +186,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
             interval: seconds(1800),
             delay: seconds(15),
             mode: RestartMode::Fail,
+            render_templates: false,
         },
         kill_timeout: seconds(45),
         kill_signal: "SIGTERM".to_owned(),
@@ -211,6 +212,7 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
             interval: seconds(1800),
             delay: seconds(15),
             mode: RestartMode::Fail,
+            render_templates: false,
         },
         update: Some(UpdateStrategy {
             max_parallel: 1,
@@ -238,6 +240,7 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         dispatched: false,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
+        ui: None,
         update: None,
         namespace: "default".to_owned(),
         id: "job".to_owned(),

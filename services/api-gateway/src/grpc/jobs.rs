@@ -2,9 +2,10 @@
 
 use admission::jobs::shutdown_delay::skip_delays;
 use admission::jobs::{
-    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, namespace_rules, request_id,
+    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, namespace_rules, region, request_id,
 };
 use gateway_core::{Error, Step, too_large};
+use jobspec::Admitted;
 use model::{FieldErrors, Job, JobKey, Timestamp};
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
@@ -34,7 +35,7 @@ impl Jobs for Api {
     ) -> Result<Response<v1::ValidateJobResponse>, Status> {
         let now = self.gateway.core.now();
         let checked = read_spec(request.into_inner().job).and_then(|spec| {
-            let admitted = jobspec::canonicalise(&spec, now)?;
+            let admitted = self.canonical(&spec, now)?;
             Ok((names_no_pool(&spec), admitted))
         });
         let result = match checked {
@@ -188,6 +189,17 @@ impl Jobs for Api {
 }
 
 impl Api {
+    /// Returns the job that a spec asks for, in this cluster's region.
+    pub(super) fn canonical(
+        &self,
+        spec: &v1::Job,
+        now: Timestamp,
+    ) -> Result<Admitted, FieldErrors> {
+        let mut admitted = jobspec::canonicalise(spec, now)?;
+        region::put_in(&mut admitted.job, &self.gateway.config.tls.region)?;
+        Ok(admitted)
+    }
+
     /// Checks a job file, and that its registration fits into a transaction.
     fn check(
         &self,
@@ -217,7 +229,7 @@ impl Api {
         let now = gateway.core.now();
         let spec = read_spec(request.job)?;
         let names_no_pool = names_no_pool(&spec);
-        let admitted = jobspec::canonicalise(&spec, now)?;
+        let admitted = self.canonical(&spec, now)?;
         let job = admitted.job;
         let key = job.key();
         let eval_id = if request.request_id.is_empty() {

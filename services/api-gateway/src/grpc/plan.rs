@@ -28,7 +28,7 @@ impl Api {
         let began = Instant::now();
         let now = gateway.core.now();
         let spec = read_spec(request.job)?;
-        let admitted = jobspec::canonicalise(&spec, now)?;
+        let admitted = self.canonical(&spec, now)?;
         let key = admitted.job.key();
         // The caller may register with this index later, so the state has to be fresh.
         let snapshot = gateway.core.fresh().await?;

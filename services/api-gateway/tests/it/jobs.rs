@@ -72,6 +72,35 @@ async fn an_unchanged_job_is_not_written_again_even_when_it_is_echoed_back() {
 }
 
 #[tokio::test]
+async fn a_job_gets_the_cluster_s_region_and_is_refused_by_another_one() {
+    let suite = Suite::start_with(1, |config| config.tls.region = "eu".to_owned()).await;
+    let mut asked = job("web");
+    suite.register(&asked).await;
+    let stored = suite.get(&Key::Job(asked.key())).await.unwrap();
+    let Entity::Job(stored) = stored.entity else {
+        panic!("{stored:?}")
+    };
+    assert_eq!(stored.region, "eu");
+    asked.region = "us".to_owned();
+    let mut client = suite.jobs(0);
+    let refused = client.register(ask(register(&asked))).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let named = |text: &str| text.contains("\"us\"") && text.contains("\"eu\"");
+    assert!(named(refused.message()), "{refused:?}");
+    let validated = client.validate(ask(v1::ValidateJobRequest {
+        job: Some((&asked).into()),
+    }));
+    let violations = validated.await.unwrap().into_inner().violations;
+    assert_eq!(violations[0].field, "region");
+    let planned = client.plan(ask(v1::PlanJobRequest {
+        job: Some((&asked).into()),
+        ..Default::default()
+    }));
+    assert_eq!(planned.await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
 async fn a_check_index_is_kept_to_and_says_so_in_nomads_words() {
     let (suite, job) = (Suite::start(1).await, job("web"));
     let only_new = v1::RegisterJobRequest {

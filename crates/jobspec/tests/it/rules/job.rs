@@ -20,7 +20,6 @@ fn the_job_itself() {
         ("  name = \"a\\u0000\"", "", "", "name", "Job name contains a null character"),
         ("  type = \"daemon\"", "", "", "type", "Invalid job type: \"daemon\""),
         ("  type = \"srevice\"", "", "", "type", "\"srevice\": use service, batch, system or sysbatch"),
-        ("  region = \"eu\"", "", "", "region", "got \"eu\": leave region out"),
         ("  type = \"_core\"", "", "", "type", "Invalid job type: \"_core\""),
         ("  priority = 0", "", "", "priority", "job priority must be between [1, 100]"),
         ("  priority = 101", "", "", "priority", "job priority must be between [1, 100]"),
@@ -34,7 +33,7 @@ fn the_job_itself() {
     for (job, group) in [
         ("  priority = 1", ""),
         ("  priority = 100", ""),
-        ("  region = \"global\"", ""),
+        ("  region = \"eu\"", ""),
         ("", "    count = 50000"),
     ] {
         admit(&file(job, group, "")).unwrap();
@@ -133,4 +132,51 @@ fn messages_with_malformed_values_are_refused_with_their_paths() {
     ] {
         assert!(errors.contains(expected), "{expected}: {errors}");
     }
+}
+
+#[test]
+fn the_ui_block_is_kept_and_its_limits_are_checked() {
+    let ui = |body: &str| -> &'static str { format!("  ui {{\n{body}\n  }}").leak() };
+    let link = "link {\nlabel = \"Runbook\"\nurl = \"https://example.com\"\n}\n";
+    let long = |length: usize| ui(&format!("description = \"{}\"", "é".repeat(length)));
+    check(&[
+        (
+            long(1_001),
+            "",
+            "",
+            "ui.description",
+            "has 1001 characters, more than 1000",
+        ),
+        (
+            ui("link {\nurl = \"https://example.com\"\n}"),
+            "",
+            "",
+            "ui.link[0].label",
+            "missing label",
+        ),
+        (
+            ui("link {\nlabel = \"Runbook\"\n}"),
+            "",
+            "",
+            "ui.link[0].url",
+            "missing url",
+        ),
+        (
+            ui(&link.repeat(65)),
+            "",
+            "",
+            "ui.link",
+            "has 65 blocks, more than 64",
+        ),
+    ]);
+    admit(&file(long(1_000), "", "")).unwrap();
+    let text = ui(&format!("description = \"Shop\"\n{link}"));
+    let job = admit(&file(text, "", "")).unwrap().job;
+    let written = spec::Job::from(&job);
+    assert_eq!(canonicalise(&written, NOW).unwrap().job.ui, job.ui);
+    let json = serde_json::to_value(&written).unwrap();
+    let want = serde_json::json!({
+        "Description": "Shop", "Links": [{"Label": "Runbook", "URL": "https://example.com"}],
+    });
+    assert_eq!(json["UI"], want);
 }

@@ -33,6 +33,10 @@ fn restarts() {
     ))
     .unwrap()
     .job;
+    let rendering = restart("render_templates = true");
+    let rendering = admit(&file("", rendering, restart("attempts = 0"))).unwrap().job;
+    assert!(rendering.task_groups[0].tasks[0].restart.render_templates);
+    assert!(!job.task_groups[0].restart.render_templates);
     let group = &job.task_groups[0];
     assert_eq!(
         (group.restart.attempts, group.restart.mode),

@@ -1,17 +1,19 @@
 //! Names, labels and states of containers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Status};
 use model::glob::glob_matches;
 use model::{AllocId, ExitResult};
-use task_drivers::{TaskConfig, TaskId};
+use task_drivers::{DriverAddress, TaskConfig, TaskId};
 
 use crate::options::Options;
 use crate::settings::Settings;
 
 /// The label by which log shippers and scripts for Nomad find an allocation.
 const ALLOC: &str = "com.hashicorp.nomad.alloc_id";
+/// The engine's own network, which no other machine reaches.
+const BRIDGE: &str = "bridge";
 const EXTRA: &str = "com.hashicorp.nomad.";
 /// The node that owns the container.
 pub(crate) const NODE: &str = "io.kafila.node_id";
@@ -109,10 +111,13 @@ pub(crate) struct Found {
     pub(crate) stop_signal: String,
     /// Id of its process; 0: none.
     pub(crate) pid: i32,
+    /// `None`: it has none of its own, or does not run.
+    pub(crate) address: Option<DriverAddress>,
 }
 
 pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
     let state = state(&inspected);
+    let address = address(&inspected);
     let pid = inspected.state.as_ref().and_then(|state| state.pid);
     let config = inspected.config.unwrap_or_default();
     Found {
@@ -123,7 +128,34 @@ pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
         pid: pid
             .and_then(|pid| i32::try_from(pid).ok())
             .unwrap_or_default(),
+        address,
     }
+}
+
+/// Returns the address in the first network by name that has one. Source: Nomad's public behaviour, which
+/// advertises addresses of all networks but the engine's own.
+fn address(inspected: &ContainerInspectResponse) -> Option<DriverAddress> {
+    let settings = inspected.network_settings.as_ref()?;
+    let networks: BTreeMap<_, _> = settings.networks.iter().flatten().collect();
+    let (name, host) = networks.into_iter().find_map(|(name, endpoint)| {
+        let host = endpoint.ip_address.clone();
+        Some((name, host.filter(|host| !host.is_empty())?))
+    })?;
+    let mut ports = BTreeMap::new();
+    for (inside, bindings) in settings.ports.iter().flatten() {
+        let number = inside.split('/').next().unwrap_or_default();
+        let Ok(number) = number.parse::<u16>() else {
+            continue;
+        };
+        let bindings = bindings.iter().flatten();
+        let outside = bindings.filter_map(|binding| binding.host_port.as_deref()?.parse().ok());
+        ports.extend(outside.map(|outside: u16| (outside, number)));
+    }
+    Some(DriverAddress {
+        host,
+        is_advertised: name != BRIDGE,
+        ports,
+    })
 }
 
 fn state(inspected: &ContainerInspectResponse) -> State {
@@ -150,7 +182,7 @@ fn state(inspected: &ContainerInspectResponse) -> State {
 
 #[cfg(test)]
 mod tests {
-    use bollard::models::ContainerState;
+    use bollard::models::{ContainerState, EndpointSettings, NetworkSettings, PortBinding};
 
     use super::*;
 
@@ -188,6 +220,50 @@ mod tests {
         assert_eq!(labels["com.hashicorp.nomad.job_id"], "shop");
         assert!(!labels.contains_key("com.hashicorp.nomad.namespace"));
         assert_eq!(task_id(&HashMap::new()), None);
+    }
+
+    #[test]
+    fn addresses_are_those_of_networks_with_one_and_of_the_engines_own_not_advertised() {
+        let of = |networks: &[(&str, &str)]| {
+            let networks = networks.iter().map(|(name, host)| {
+                let endpoint = EndpointSettings {
+                    ip_address: Some((*host).to_owned()),
+                    ..EndpointSettings::default()
+                };
+                ((*name).to_owned(), endpoint)
+            });
+            let binding = PortBinding {
+                host_ip: Some("10.0.0.7".to_owned()),
+                host_port: Some("25000".to_owned()),
+            };
+            let ports = [
+                ("80/tcp".to_owned(), Some(vec![binding])),
+                ("90/udp".to_owned(), None),
+            ];
+            address(&ContainerInspectResponse {
+                network_settings: Some(NetworkSettings {
+                    networks: Some(networks.collect()),
+                    ports: Some(ports.into()),
+                    ..NetworkSettings::default()
+                }),
+                ..ContainerInspectResponse::default()
+            })
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("host", "")]), None);
+        let want = |host: &str, is_advertised| {
+            Some(DriverAddress {
+                host: host.to_owned(),
+                is_advertised,
+                ports: [(25_000, 80)].into(),
+            })
+        };
+        assert_eq!(of(&[("bridge", "172.17.0.2")]), want("172.17.0.2", false));
+        assert_eq!(of(&[("weave", "10.32.0.9")]), want("10.32.0.9", true));
+        assert_eq!(
+            of(&[("bridge", ""), ("weave", "10.32.0.9")]),
+            want("10.32.0.9", true)
+        );
     }
 
     #[test]

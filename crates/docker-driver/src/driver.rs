@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkAsk, NetworkSupport, Recovery,
-    StartError, TaskConfig, TaskDirs, TaskId, Usage,
+    BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, Messages, NetworkAsk,
+    NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId, Usage,
 };
 
 use crate::settings::NAME;
@@ -95,6 +95,10 @@ impl Driver for Docker {
 
     fn read_usage(&self) -> BoxFuture<'_, ()> {
         Box::pin(Docker::read_usage(self))
+    }
+
+    fn address(&self, id: &TaskId) -> Option<DriverAddress> {
+        self.records.address(id)
     }
 
     fn usage(&self, id: &TaskId) -> Option<Usage> {

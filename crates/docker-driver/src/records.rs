@@ -1,5 +1,5 @@
 //! Records of attempts on disk: `<state>/<alloc id>/<task>/<attempt>/`, with the container's name and
-//! log files, and how far its output was copied.
+//! log files, its address, and how far its output was copied.
 
 use std::fs;
 use std::io;
@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use model::AllocId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use task_drivers::TaskId;
+use task_drivers::{DriverAddress, TaskId};
 
 const RECORD: &str = "container.json";
 const POSITION: &str = "logs.json";
+const ADDRESS: &str = "address.json";
 
 /// An attempt's container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,16 @@ impl Records {
 
     pub(crate) fn has(&self, id: &TaskId) -> bool {
         self.directory(id).exists()
+    }
+
+    /// Writes the address of the attempt's container. It need not survive a power cut, nor does the container.
+    pub(crate) fn put_address(&self, id: &TaskId, address: &DriverAddress) -> io::Result<()> {
+        write(&self.directory(id).join(ADDRESS), address, false)
+    }
+
+    /// Returns the address of the attempt's container; `None`: it has none.
+    pub(crate) fn address(&self, id: &TaskId) -> Option<DriverAddress> {
+        read(&self.directory(id).join(ADDRESS))
     }
 
     /// Returns how far the output was copied.

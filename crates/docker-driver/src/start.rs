@@ -61,7 +61,10 @@ impl Docker {
                     let removed = self.engine.remove(&found.id, true).await;
                     removed.map_err(engine_failed)?;
                 }
-                State::Running | State::Ended(_) => return Ok(()),
+                State::Running | State::Ended(_) => {
+                    self.keep_address(&id, &found);
+                    return Ok(());
+                }
             }
         }
         let record = Record {
@@ -169,7 +172,22 @@ impl Docker {
             failed(format!("cannot start the container: {problem}"), !is_wrong)
         })?;
         debug!(%id, container, "container started");
+        match self.find_attempt(id).await {
+            Ok(Some(found)) => self.keep_address(id, &found),
+            Ok(None) => {}
+            Err(problem) => warn!(%id, %problem, "the address of a container is not known"),
+        }
         Ok(())
+    }
+
+    /// Keeps the address of a started container with its record, for the services of its task.
+    fn keep_address(&self, id: &TaskId, found: &Found) {
+        let Some(address) = &found.address else {
+            return;
+        };
+        if let Err(error) = self.records.put_address(id, address) {
+            warn!(%id, %error, "cannot write the address of a container");
+        }
     }
 
     /// Removes an attempt that did not start. What cannot be removed now is a leftover.
@@ -209,6 +227,8 @@ impl Docker {
         for pause in FIND_PAUSES {
             match self.find_attempt(id).await {
                 Ok(Some(found)) => {
+                    // An earlier version of the agent kept no addresses.
+                    self.keep_address(id, &found);
                     return match found.state {
                         State::Running => Recovery::Running { note: None },
                         State::Ended(_) if self.is_of_earlier_boot(id) => {

@@ -38,10 +38,12 @@ pub struct Service {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AddressMode {
-    /// The host's.
+    /// The task's own, if its driver advertises one, else the host's.
     #[default]
     Auto,
     Host,
+    /// The one that the driver gave the task.
+    Driver,
     /// The allocation's, in its own network.
     Alloc,
     /// The allocation's IPv6 address.
@@ -50,10 +52,19 @@ pub enum AddressMode {
 }
 
 impl AddressMode {
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::Host,
+        Self::Driver,
+        Self::Alloc,
+        Self::AllocIpv6,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Host => "host",
+            Self::Driver => "driver",
             Self::Alloc => "alloc",
             Self::AllocIpv6 => "alloc_ipv6",
         }
@@ -94,6 +105,9 @@ pub struct ServiceCheck {
     /// Label of a port or a number; empty: the service's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub port: String,
+    /// The address to ask; `None`: the service's mode, where that is not [`AddressMode::Auto`], else the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_mode: Option<AddressMode>,
     /// Task that the check restarts; empty: the service's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,

@@ -13,7 +13,8 @@ use crate::{
     DisconnectStrategy, DispatchPayload, Dns, EphemeralDisk, Identity, Job, Lifecycle, LogConfig,
     MigrateStrategy, Network, Parameterized, Periodic, Port, ReschedulePolicy, Resources,
     RestartPolicy, Scaling, Service, Spread, SpreadTarget, Task, TaskGroup, TaskScaling, Template,
-    TemplateWait, Ui, UiLink, UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
+    TemplateWait, Ui, UiLink, UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest,
+    duration,
 };
 
 impl From<&job::Job> for Job {
@@ -499,6 +500,7 @@ impl From<&service::ServiceCheck> for Check {
     fn from(check: &service::ServiceCheck) -> Self {
         let header = check.header.iter();
         let header = header.map(|(name, values)| (name.clone(), values.clone().into()));
+        let mode = check.address_mode.map(service::AddressMode::as_str);
         let initial = check.initial_status.map(service::InitialStatus::as_str);
         Self {
             name: Some(check.name.clone()),
@@ -506,7 +508,7 @@ impl From<&service::ServiceCheck> for Check {
             interval: to_message(check.interval),
             timeout: to_message(check.timeout),
             port: Some(check.port.clone()),
-            address_mode: Some(String::new()),
+            address_mode: Some(mode.unwrap_or_default().to_owned()),
             path: Some(check.path.clone()),
             protocol: Some(check.protocol.clone()),
             method: Some(check.method.clone()),

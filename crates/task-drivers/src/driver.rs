@@ -111,6 +111,12 @@ pub trait Driver: Send + Sync {
         Box::pin(async {})
     }
 
+    /// Returns the address that the driver gave a running task in a network of its own; `None`: the task uses
+    /// the network of the node or of its allocation. Reads a small file.
+    fn address(&self, _id: &TaskId) -> Option<DriverAddress> {
+        None
+    }
+
     /// Returns the resources that a task uses; `None`: it has ended, or the driver does not know. Blocks: it
     /// reads files.
     fn usage(&self, _id: &TaskId) -> Option<Usage> {
@@ -154,6 +160,24 @@ pub struct TaskNetwork {
     /// Files in place of the host's in `/etc`.
     pub hosts: PathBuf,
     pub resolv_conf: PathBuf,
+}
+
+/// A task's address in a network of its driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverAddress {
+    pub host: String,
+    /// Other machines are meant to use it: services without an address mode get it.
+    pub is_advertised: bool,
+    /// Port of the node → port of the task that it leads to.
+    pub ports: BTreeMap<u16, u16>,
+}
+
+impl DriverAddress {
+    /// Returns the port at which the task itself serves an assigned port.
+    pub fn port(&self, port: &AllocatedPort) -> u16 {
+        let otherwise = if port.to > 0 { port.to } else { port.value };
+        self.ports.get(&port.value).copied().unwrap_or(otherwise)
+    }
 }
 
 /// One start of one task of one allocation.

@@ -32,8 +32,8 @@ pub mod volumes;
 
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, MachineSize, Messages, NetworkAsk, NetworkSupport,
-    Recovery, StartError, TaskConfig, TaskId, TaskMount, TaskNames, TaskNetwork,
+    BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, MachineSize, Messages, NetworkAsk,
+    NetworkSupport, Recovery, StartError, TaskConfig, TaskId, TaskMount, TaskNames, TaskNetwork,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use mock_driver::MockDriver;

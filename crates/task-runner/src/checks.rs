@@ -60,7 +60,10 @@ impl Runner {
         let facts = self.facts();
         let env = services::env(assignment, group, &key.owner, &facts);
         let (service, check) = (&watched.service, &watched.check);
-        let target = services::target(assignment, (&key.owner, service), &check.port, &env, &facts);
+        let own = services::of_task(&key.owner, |task| self.driver_address(task));
+        let wanted = (services::mode_of_check(service, check), &*check.port);
+        let addresses = (&*facts, own.as_ref());
+        let target = services::target(assignment, (&key.owner, service), wanted, &env, addresses);
         let probe = Probe::new(check, target, &env);
         let (interval, limit, epoch) = (check.interval, check.timeout, watched.epoch);
         let answers = self.answers.clone();

@@ -237,8 +237,9 @@ impl Runner {
     /// Returns the state to report, with the registrations of its services.
     pub(crate) fn client(&self) -> AllocClient {
         let owners = self.machine.registered();
+        let own = |task: &str| self.driver_address(task);
         AllocClient {
-            services: services::registrations(&self.assignment, &owners, &self.facts()),
+            services: services::registrations(&self.assignment, &owners, &self.facts(), own),
             network: self.network.status(),
             ..self.machine.client()
         }

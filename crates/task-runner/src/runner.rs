@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Event};
 use model::{AllocId, ClientStatus};
 use rand::rngs::StdRng;
-use task_drivers::{Driver, NodeFacts, TaskId};
+use task_drivers::{Driver, DriverAddress, NodeFacts, TaskId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -86,6 +86,13 @@ impl Runner {
             .drivers
             .get(group.task(task)?.driver.as_str())
             .cloned()
+    }
+
+    /// Returns the address that the driver gave a running task, if it gave one.
+    pub(crate) fn driver_address(&self, task: &str) -> Option<DriverAddress> {
+        let mut attempts = self.machine.expected_attempts();
+        let (_, attempt) = attempts.find(|(name, _)| *name == task)?;
+        self.driver(task)?.address(&self.task_id(task, attempt))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Registrations of an allocation's services: names, addresses and ports of those whose owner runs.
 
 use lifecycle::Assignment;
-use model::service::AddressMode;
+use model::service::{AddressMode, ServiceCheck};
 use model::{
     NetworkStatus, Service, ServiceOwner, ServiceRegistration, TaskGroup, registration_id,
 };
-use task_drivers::{NodeFacts, TaskEnv};
+use task_drivers::{DriverAddress, NodeFacts, TaskEnv};
 
 /// The address of a service or a check on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +30,13 @@ impl Target {
 
 /// Returns the registrations of the services of `owners`, ordered by owner and position.
 ///
-/// A service whose port is not on this node is left out: it cannot be reached.
+/// `own` gives the address of a task in a network of its driver. A service whose port is not on this node, or
+/// that has no address of its mode, is left out: it cannot be reached.
 pub(crate) fn registrations(
     assignment: &Assignment,
     owners: &[ServiceOwner],
     facts: &NodeFacts,
+    own: impl Fn(&str) -> Option<DriverAddress>,
 ) -> Vec<ServiceRegistration> {
     let (job, alloc) = (&assignment.job, &assignment.alloc);
     let Some(group) = job.task_group(&alloc.task_group) else {
@@ -47,8 +49,11 @@ pub(crate) fn registrations(
             continue;
         }
         let env = env(assignment, group, owner, facts);
+        let own = of_task(owner, &own);
+        let addresses = (facts, own.as_ref());
         for service in services {
-            let Some(target) = target(assignment, (owner, service), "", &env, facts) else {
+            let wanted = (service.address_mode, "");
+            let Some(target) = target(assignment, (owner, service), wanted, &env, addresses) else {
                 continue;
             };
             let name = env.interpolate(&service.name);
@@ -75,6 +80,26 @@ pub(crate) fn registrations(
     found
 }
 
+/// Returns the address that the driver of a service's task gave it; services of groups have none.
+pub(crate) fn of_task(
+    owner: &ServiceOwner,
+    own: impl Fn(&str) -> Option<DriverAddress>,
+) -> Option<DriverAddress> {
+    match owner {
+        ServiceOwner::Group => None,
+        ServiceOwner::Task(task) => own(task),
+    }
+}
+
+/// Returns the address mode of a check. No check follows an advertised address by itself: the node need not
+/// reach it.
+pub(crate) fn mode_of_check(service: &Service, check: &ServiceCheck) -> AddressMode {
+    check.address_mode.unwrap_or(match service.address_mode {
+        AddressMode::Auto => AddressMode::Host,
+        mode => mode,
+    })
+}
+
 pub(crate) fn of_owner<'a>(group: &'a TaskGroup, owner: &ServiceOwner) -> &'a [Service] {
     match owner {
         ServiceOwner::Group => &group.services,
@@ -99,15 +124,16 @@ pub(crate) fn env<'a>(
     }
 }
 
-/// Returns the address of a service, or with a `port` of its own that of one of its checks.
+/// Returns the address of a service, or with a `port` of its own that of one of its checks, by the mode.
+/// `addresses`: those of the node and its allocation, and the one that the driver gave the task.
 ///
-/// `None`: the allocation has no such port, or no address of its own.
+/// `None`: the allocation has no such port, or no address of this mode.
 pub(crate) fn target(
     assignment: &Assignment,
     (owner, service): (&ServiceOwner, &Service),
-    port: &str,
+    (mode, port): (AddressMode, &str),
     env: &TaskEnv<'_>,
-    facts: &NodeFacts,
+    (facts, driver): (&NodeFacts, Option<&DriverAddress>),
 ) -> Option<Target> {
     let wanted = if port.is_empty() { &service.port } else { port };
     let wanted = env.interpolate(wanted);
@@ -117,11 +143,27 @@ pub(crate) fn target(
     };
     let mut ports = assignment.alloc.resources.ports_of(task);
     let found = ports.find(|port| port.label == wanted);
-    let (host, port) = match (own_address(service.address_mode, facts)?, found) {
-        (Some(own), Some(port)) if port.task.is_empty() => (own, port.to),
+    let literal = env.interpolate(&service.address);
+    let advertised = driver.filter(|driver| driver.is_advertised && literal.is_empty());
+    let place = match mode {
+        AddressMode::Auto => advertised.map_or(Place::Node, Place::Driver),
+        AddressMode::Host => Place::Node,
+        AddressMode::Driver => Place::Driver(driver?),
+        AddressMode::Alloc => Place::Alloc(own_address(facts, NetworkStatus::any_address)?),
+        AddressMode::AllocIpv6 => {
+            Place::Alloc(own_address(facts, |network| &network.address_ipv6)?)
+        }
+    };
+    let (host, port) = match (place, found) {
+        (Place::Driver(driver), Some(port)) => (driver.host.as_str(), driver.port(port)),
+        (Place::Alloc(own), Some(port)) if port.task.is_empty() => (own, port.to),
         (_, Some(port)) => (port.host_ip.as_str(), port.value),
-        (own, None) => {
-            let host = own.unwrap_or_else(|| facts.address());
+        (place, None) => {
+            let host = match place {
+                Place::Node => facts.address(),
+                Place::Alloc(own) => own,
+                Place::Driver(driver) => &driver.host,
+            };
             let port = if wanted.is_empty() {
                 0
             } else {
@@ -130,23 +172,26 @@ pub(crate) fn target(
             (host, port)
         }
     };
-    let own = env.interpolate(&service.address);
-    let host = if own.is_empty() { host.to_owned() } else { own };
+    let host = if literal.is_empty() {
+        host.to_owned()
+    } else {
+        literal
+    };
     Some(Target { host, port })
 }
 
-/// Returns the allocation's own address, if the mode asks for it; the outer `None`: it has no such
-/// address.
-fn own_address(mode: AddressMode, facts: &NodeFacts) -> Option<Option<&str>> {
-    let own = |address: fn(&NetworkStatus) -> &str| {
-        let address = facts.network().map(address)?;
-        (!address.is_empty()).then_some(Some(address))
-    };
-    match mode {
-        AddressMode::Auto | AddressMode::Host => Some(None),
-        AddressMode::Alloc => own(NetworkStatus::any_address),
-        AddressMode::AllocIpv6 => own(|network| &network.address_ipv6),
-    }
+/// Where a service is reached.
+enum Place<'a> {
+    Node,
+    /// At the allocation's own address.
+    Alloc(&'a str),
+    Driver(&'a DriverAddress),
+}
+
+/// Returns the allocation's own address; `None`: it has no such address.
+fn own_address(facts: &NodeFacts, of: fn(&NetworkStatus) -> &str) -> Option<&str> {
+    let address = facts.network().map(of)?;
+    (!address.is_empty()).then_some(address)
 }
 
 #[cfg(test)]
@@ -190,7 +235,7 @@ mod tests {
 
     fn found(group: &[Service], task: &[Service]) -> Vec<ServiceRegistration> {
         let owners = [ServiceOwner::Group, ServiceOwner::Task("server".to_owned())];
-        registrations(&assignment(group, task), &owners, &facts())
+        registrations(&assignment(group, task), &owners, &facts(), |_| None)
     }
 
     #[test]
@@ -230,7 +275,7 @@ mod tests {
                 ..builders::registered("web", port)
             };
             let owners = [ServiceOwner::Group];
-            let found = registrations(&assignment(&[service], &[]), &owners, facts);
+            let found = registrations(&assignment(&[service], &[]), &owners, facts, |_| None);
             found.first().map(|it| (it.address.clone(), it.port))
         };
         let at = |address: &str, port| Some((address.to_owned(), port));
@@ -247,6 +292,69 @@ mod tests {
     }
 
     #[test]
+    fn the_drivers_address_has_the_port_inside_and_is_used_alone_when_it_is_advertised() {
+        let bridge = DriverAddress {
+            host: "172.17.0.2".to_owned(),
+            is_advertised: false,
+            ports: [(25_000, 8_080)].into(),
+        };
+        let overlay = DriverAddress {
+            host: "10.32.0.9".to_owned(),
+            is_advertised: true,
+            ports: BTreeMap::new(),
+        };
+        let of = |address_mode, port: &str, own: Option<&DriverAddress>| {
+            let service = Service {
+                address_mode,
+                ..builders::registered("web", port)
+            };
+            let owners = [ServiceOwner::Task("server".to_owned())];
+            let own = |task: &str| own.filter(|_| task == "server").cloned();
+            let assignment = assignment(&[], &[service]);
+            let found = registrations(&assignment, &owners, &facts(), own);
+            found.first().map(|it| (it.address.clone(), it.port))
+        };
+        let at = |address: &str, port| Some((address.to_owned(), port));
+        let (bridge, overlay) = (Some(&bridge), Some(&overlay));
+        for (mode, port, own, want) in [
+            (AddressMode::Driver, "http", bridge, at("172.17.0.2", 8_080)),
+            // Not published: the port that the group says.
+            (AddressMode::Driver, "http", overlay, at("10.32.0.9", 80)),
+            (AddressMode::Driver, "9090", bridge, at("172.17.0.2", 9_090)),
+            (AddressMode::Driver, "", bridge, at("172.17.0.2", 0)),
+            (AddressMode::Driver, "http", None, None),
+            (AddressMode::Auto, "http", bridge, at("10.0.0.7", 25_000)),
+            (AddressMode::Auto, "http", overlay, at("10.32.0.9", 80)),
+            (AddressMode::Host, "http", overlay, at("10.0.0.7", 25_000)),
+        ] {
+            assert_eq!(of(mode, port, own), want, "{mode:?} {port}");
+        }
+    }
+
+    #[test]
+    fn a_check_asks_at_its_own_address_else_at_the_services_and_never_by_itself_at_an_advertised_one()
+     {
+        use AddressMode::{Alloc, Auto, Driver, Host};
+        for (service_mode, own, want) in [
+            (Auto, None, Host),
+            (Driver, None, Driver),
+            (Alloc, None, Alloc),
+            (Driver, Some(Host), Host),
+            (Auto, Some(Driver), Driver),
+        ] {
+            let service = Service {
+                address_mode: service_mode,
+                ..builders::registered("web", "http")
+            };
+            let check = ServiceCheck {
+                address_mode: own,
+                ..ServiceCheck::default()
+            };
+            assert_eq!(mode_of_check(&service, &check), want, "{service_mode:?}");
+        }
+    }
+
+    #[test]
     fn a_service_of_a_task_names_the_tasks_own_ports_first() {
         let service = builders::registered;
         let services = [service("of-group", "http")];
@@ -259,7 +367,7 @@ mod tests {
         });
         assignment.alloc = Arc::new(alloc);
         let owners = [ServiceOwner::Group, ServiceOwner::Task("server".to_owned())];
-        let found = registrations(&assignment, &owners, &facts());
+        let found = registrations(&assignment, &owners, &facts(), |_| None);
         let ports: Vec<_> = found.iter().map(|it| it.port).collect();
         assert_eq!(ports, [25_000, 26_000]);
     }
@@ -296,8 +404,8 @@ mod tests {
         let service = builders::registered("a", "http");
         let services = [service];
         let assignment = assignment(&services, &services);
-        assert_eq!(registrations(&assignment, &[], &facts()), []);
-        let group = registrations(&assignment, &[ServiceOwner::Group], &facts());
+        assert_eq!(registrations(&assignment, &[], &facts(), |_| None), []);
+        let group = registrations(&assignment, &[ServiceOwner::Group], &facts(), |_| None);
         assert_eq!(group.len(), 1);
     }
 }

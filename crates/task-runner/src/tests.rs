@@ -10,12 +10,14 @@ use lifecycle::{
     StartStep,
 };
 use local_state::LocalState;
-use model::{ClientStatus, ExitResult, Job, NodeId, Timestamp};
+use model::service::AddressMode;
+use model::{ClientStatus, ExitResult, Job, NodeId, Service, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use task_drivers::driver::BoxFuture;
 use task_drivers::{
-    Driver, DriverError, Fingerprint, MockDriver, Recovery, StartError, TaskConfig, TaskId,
+    Driver, DriverAddress, DriverError, Fingerprint, MockDriver, Recovery, StartError, TaskConfig,
+    TaskId,
 };
 use test_kit::builders;
 use tokio::sync::{Notify, mpsc, watch};
@@ -204,6 +206,14 @@ impl Driver for Slow {
     fn leftovers(&self) -> Vec<TaskId> {
         Vec::new()
     }
+
+    fn address(&self, id: &TaskId) -> Option<DriverAddress> {
+        let started = self.is_done.load(Ordering::SeqCst) && id.attempt == 1;
+        started.then(|| DriverAddress {
+            host: "172.17.0.2".to_owned(),
+            ..DriverAddress::default()
+        })
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
@@ -231,6 +241,41 @@ async fn a_runner_ends_after_its_starts() {
     go.send(()).unwrap();
     tasks.wait().await;
     assert!(is_done.load(Ordering::SeqCst));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_service_is_reported_at_the_address_that_its_driver_gave_the_task() {
+    let (go, gate) = std::sync::mpsc::channel();
+    let slow = Slow {
+        begun: Arc::default(),
+        go: Mutex::new(gate),
+        is_done: Arc::default(),
+    };
+    let context = Arc::new(Context::for_test(LocalState::none(), slow));
+    let mut assignment = one_task("slow");
+    let service = Service {
+        address_mode: AddressMode::Driver,
+        ..builders::registered("web", "9090")
+    };
+    let job = Arc::make_mut(&mut assignment.job);
+    job.task_groups[0].tasks[0].services = vec![service];
+    let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let _handle = spawn(
+        &context,
+        beginning(&assignment, None),
+        drain.clone(),
+        &tasks,
+    );
+    go.send(()).unwrap();
+    let registered = async || {
+        let mut reports = context.reporter.queue().take().into_iter();
+        reports.find_map(|(_, client)| client.services.first().cloned())
+    };
+    let found = test_kit::wait_for("a service", Duration::from_secs(20), registered).await;
+    assert_eq!((&*found.address, found.port), ("172.17.0.2", 9_090));
+    drain.cancel();
+    tasks.close();
+    tasks.wait().await;
 }
 
 /// A driver with attempts of an earlier run of the agent. The first `failures` removals fail.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use model::ExitResult;
+use model::{AllocatedPort, ExitResult};
 use task_drivers::log_files::LogStream;
 use task_drivers::{Driver, DriverError, Recovery, StartError};
 
@@ -258,4 +258,43 @@ async fn what_running_containers_use_is_read_from_the_engine() {
     bench.wait(1).await;
     bench.driver.read_usage().await;
     assert_eq!(bench.driver.usage(&bench.id(1)), None, "it has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_of_a_container_is_known_while_it_runs_and_after_a_restart_of_the_agent() {
+    let Some(mut bench) = Bench::new().await else {
+        return;
+    };
+    let mut task = bench.shell(1, "echo ready; sleep 600");
+    task.ports = vec![AllocatedPort {
+        label: "http".to_owned(),
+        value: 28_931,
+        to: 80,
+        host_ip: "127.0.0.1".to_owned(),
+        ignore_collision: false,
+        task: String::new(),
+    }];
+    let ports = serde_json::json!(["http"]);
+    task.config.insert("ports".to_owned(), ports);
+    bench.driver.start(task).await.unwrap();
+    let id = bench.id(1);
+    let address = bench.driver.address(&id).unwrap();
+    let inspected = bench.client.inspect_container(&bench.name(), None).await;
+    let settings = inspected.unwrap().network_settings.unwrap();
+    let bridge = &settings.networks.unwrap()["bridge"];
+    assert_eq!(Some(&address.host), bridge.ip_address.as_ref());
+    assert!(!address.is_advertised);
+    assert_eq!(address.ports, [(28_931, 80)].into());
+
+    bench.restart_agent();
+    assert_eq!(bench.driver.address(&id), Some(address.clone()));
+    // The record of an earlier version of the agent.
+    let attempt = format!("{}/{}/1/address.json", id.alloc_id, id.task);
+    fs::remove_file(bench.settings.state_dir.join(attempt)).unwrap();
+    assert_eq!(bench.driver.address(&id), None);
+    bench.recover(1).await;
+    assert_eq!(bench.driver.address(&id), Some(address));
+    bench.stop(1, "", Duration::from_millis(200)).await;
+    bench.driver.forget(&id).await.unwrap();
+    assert_eq!(bench.driver.address(&id), None);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jobdiff::{DiffType, diff};
 use model::artifact::{Artifact, ArtifactMode};
 use model::job::{
-    DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
-    Ui, UiLink,
+    DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode, Ui,
+    UiLink,
 };
 use model::scaling::{ScaledResource, TaskScaling};
 use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate};
@@ -192,6 +192,10 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| app(job).services[0].address_mode = AddressMode::Host,
         &["app/Service/AddressMode auto => host"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].address_mode = Some(AddressMode::Alloc),
+        &["app/Service/Check/AddressMode  => alloc"],
     ),
     (
         |job| app(job).services[0].task = "server".into(),

@@ -15,7 +15,6 @@ use super::{
 /// Source: Nomad's default of `job_default_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
 
-
 pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     let root = Path::root();
     let id = name::job_id(check, spec.id.as_deref(), spec.parent_id.as_deref());

@@ -10,7 +10,7 @@ use model::service::{AddressMode, OnUpdate, Service};
 use model::{Constraint, Operator};
 
 pub(super) use self::rules::Place;
-use self::rules::{on_update, port_problem, unknown_mode};
+use self::rules::{on_update, port_problem};
 use super::check::{Check, Path};
 use super::environment;
 
@@ -72,7 +72,7 @@ fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'
     }
     let on_update = on_update(check, path, spec.on_update.as_deref(), OnUpdate::default());
     let service = Service {
-        address_mode: address_mode(check, path, spec),
+        address_mode: address_mode(check, path, spec, place),
         address: text(&spec.address),
         tags: tags(check, path, "tags", &spec.tags),
         canary_tags: tags(check, path, "canary_tags", &spec.canary_tags),
@@ -153,21 +153,15 @@ fn port(check: &mut Check, path: &Path, port: &str, service: &str, place: &Place
     }
 }
 
-fn address_mode(check: &mut Check, path: &Path, spec: &spec::Service) -> AddressMode {
+fn address_mode(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::Service,
+    place: &Place<'_>,
+) -> AddressMode {
     let mode = spec.address_mode.as_deref().unwrap_or_default();
-    let found = match mode {
-        "" | "auto" => AddressMode::Auto,
-        "host" => AddressMode::Host,
-        "alloc" => AddressMode::Alloc,
-        "alloc_ipv6" => AddressMode::AllocIpv6,
-        other => {
-            check.error(
-                path.field("address_mode"),
-                unknown_mode(other, "\"auto\", \"host\", \"alloc\" or \"alloc_ipv6\""),
-            );
-            AddressMode::Auto
-        }
-    };
+    let found = rules::address_mode(check, path, mode, &AddressMode::ALL, place);
+    let found = found.unwrap_or_default();
     if spec
         .address
         .as_deref()
@@ -234,8 +228,9 @@ pub(super) fn imply(constraints: &mut Vec<Constraint>, services: &[Service], tas
     }
 }
 
-/// Warns of services without a provider, and of settings without effect.
+/// Warns of services without a provider, of those that are never registered, and of settings without effect.
 pub(super) fn warn(check: &mut Check, job: &spec::Job) {
+    warn_of_drivers(check, job);
     let groups = job.task_groups.iter();
     let services = groups.flat_map(|group| {
         let of_tasks = group.tasks.iter().flat_map(|task| &task.services);
@@ -282,6 +277,34 @@ pub(super) fn warn(check: &mut Check, job: &spec::Job) {
         if is_set {
             check.warn(format!(
                 "{name} of services has no effect without Consul: remove it"
+            ));
+        }
+    }
+}
+
+/// Warns of services at the address of a driver that gives its tasks none.
+fn warn_of_drivers(check: &mut Check, job: &spec::Job) {
+    for group in &job.task_groups {
+        let mut modes = group.networks.iter().map(|it| it.mode.as_deref());
+        let has_network = modes.any(|mode| !matches!(mode.unwrap_or("host"), "" | "host"));
+        for task in &group.tasks {
+            let wants =
+                |service: &&spec::Service| service.address_mode.as_deref() == Some("driver");
+            let driver = task.driver.as_deref().unwrap_or_default();
+            let Some(service) = task.services.iter().find(wants) else {
+                continue;
+            };
+            let why = if has_network {
+                "the tasks of its group share an address: write address_mode = \"alloc\"".to_owned()
+            } else if driver == "docker" {
+                continue;
+            } else {
+                format!("the driver {driver:?} gives its tasks none: remove address_mode")
+            };
+            check.warn(format!(
+                "Service {:?} of task {:?} is not registered at an address of its driver, because {why}",
+                service.name.as_deref().unwrap_or_default(),
+                task.name.as_deref().unwrap_or_default(),
             ));
         }
     }

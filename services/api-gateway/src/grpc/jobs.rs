@@ -2,7 +2,8 @@
 
 use admission::jobs::shutdown_delay::skip_delays;
 use admission::jobs::{
-    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, namespace_rules, region, request_id,
+    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, namespace_rules, region,
+    request_id,
 };
 use gateway_core::{Error, Step, too_large};
 use jobspec::Admitted;

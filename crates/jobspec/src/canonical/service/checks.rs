@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::service::{CheckRestart, CheckType, InitialStatus, Service, ServiceCheck};
+use model::service::{AddressMode, CheckRestart, CheckType, InitialStatus, Service, ServiceCheck};
 
-use super::rules::{Place, on_update, port_problem, unknown_mode};
+use super::rules::{self, Place, on_update, port_problem};
 use crate::canonical::check::{Check, Path};
 use crate::canonical::environment;
 
@@ -65,6 +65,7 @@ fn one(
         name: name.unwrap_or_else(default_name),
         check_type,
         port: text(&spec.port),
+        address_mode: address_mode(check, path, spec, place),
         task: text(&spec.task),
         interval: time(check, path, "interval", spec.interval.as_ref()),
         timeout: time(check, path, "timeout", spec.timeout.as_ref()),
@@ -116,10 +117,24 @@ fn refuse(check: &mut Check, path: &Path, spec: &spec::Check) {
                        without TLS, or use a tcp check";
         check.error(path.field("grpc_use_tls"), message);
     }
-    match spec.address_mode.as_deref().unwrap_or_default() {
-        "" | "auto" | "host" => {}
-        other => check.error(path.field("address_mode"), unknown_mode(other, "\"host\"")),
-    }
+}
+
+/// "auto" is the same as none: a check has the mode of its service.
+fn address_mode(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::Check,
+    place: &Place<'_>,
+) -> Option<AddressMode> {
+    let mode = spec.address_mode.as_deref().unwrap_or_default();
+    let mode = if mode == AddressMode::Auto.as_str() {
+        ""
+    } else {
+        mode
+    };
+    let choices = AddressMode::ALL.into_iter();
+    let choices: Vec<_> = choices.filter(|it| *it != AddressMode::Auto).collect();
+    rules::address_mode(check, path, mode, &choices, place)
 }
 
 fn time(

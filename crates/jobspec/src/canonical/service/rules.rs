@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::service::OnUpdate;
+use model::service::{AddressMode, OnUpdate};
 
 use crate::canonical::check::{Check, Path};
 
@@ -31,14 +31,36 @@ pub(super) fn port_problem(port: &str, service: &str, place: &Place<'_>) -> Opti
     ))
 }
 
-/// Returns the message for an address mode that is not supported.
-pub(super) fn unknown_mode(mode: &str, known: &str) -> String {
-    match mode {
-        "driver" | "alloc" | "alloc_ipv6" => {
-            format!("address_mode {mode:?} is not supported by this version of Kafila: use {known}")
-        }
-        _ => format!("unknown address_mode {mode:?}: use {known}"),
+/// Reads an address mode, which is one of `choices`; `None`: the text is empty, or wrong.
+pub(super) fn address_mode(
+    check: &mut Check,
+    path: &Path,
+    mode: &str,
+    choices: &[AddressMode],
+    place: &Place<'_>,
+) -> Option<AddressMode> {
+    if mode.is_empty() {
+        return None;
     }
+    let field = path.field("address_mode");
+    let found = choices.iter().find(|known| known.as_str() == mode);
+    match found {
+        None => {
+            let quoted: Vec<String> = choices
+                .iter()
+                .map(|it| format!("{:?}", it.as_str()))
+                .collect();
+            let known = suggest::list(quoted.iter().map(String::as_str), "or");
+            check.error(field, format!("unknown address_mode {mode:?}: use {known}"));
+        }
+        Some(AddressMode::Driver) if place.task.is_none() => {
+            let message = "address_mode \"driver\" is for services of a task, whose driver gives it an address: \
+                           move the service into the task";
+            check.error(field, message);
+        }
+        Some(_) => {}
+    }
+    found.copied()
 }
 
 pub(super) fn on_update(

@@ -27,7 +27,7 @@ fn what_a_service_is_made_of() {
         ("", of("port = \"htp\""), "", "$g.service[0].port", "port label \"htp\" referenced by services a-g does not exist"),
         ("", of("port = \"70000\""), "", "$g.service[0].port", "port 70000 must be between 1 and"),
         ("", "", in_task("port = \"http\""), "$t.service[0].port", "port label \"http\" referenced by services a-g-t does not exist"),
-        ("", of("address_mode = \"driver\""), "", "$g.service[0].address_mode", "address_mode \"driver\" is not supported by this version of Kafila"),
+        ("", of("address_mode = \"driver\""), "", "$g.service[0].address_mode", "address_mode \"driver\" is for services of a task"),
         ("", of("address_mode = \"x\""), "", "$g.service[0].address_mode", "unknown address_mode \"x\""),
         ("", of("address_mode = \"host\"\naddress = \"example.com\""), "", "$g.service[0].address_mode", "excludes address"),
         ("", of("on_update = \"x\""), "", "$g.service[0].on_update", "unknown on_update \"x\""),
@@ -124,7 +124,8 @@ fn an_invalid_check_names_its_attribute() {
         ("", checked("type = \"tcp\"\nport = \"x\""), "", field("port"), "port label \"x\""),
         ("", checked("type = \"tcp\"\nexpose = true"), "", field("expose"), "expose is not supported"),
         ("", checked("type = \"grpc\"\ngrpc_use_tls = true"), "", field("grpc_use_tls"), "over TLS are not supported"),
-        ("", checked("type = \"tcp\"\naddress_mode = \"driver\""), "", field("address_mode"), "is not supported"),
+        ("", checked("type = \"tcp\"\naddress_mode = \"driver\""), "", field("address_mode"), "is for services of a task"),
+        ("", checked("type = \"tcp\"\naddress_mode = \"x\""), "", field("address_mode"), "use \"host\", \"driver\", \"alloc\" or \"alloc_ipv6\""),
         ("", checked("type = \"tcp\"\ninitial_status = \"x\""), "", field("initial_status"), "invalid initial check state"),
         ("", checked("type = \"tcp\"\non_update = \"x\""), "", field("on_update"), "unknown on_update"),
         ("", checked("type = \"tcp\"\nsuccess_before_passing = -1"), "", field("success_before_passing"), "must be between 0"),
@@ -187,4 +188,56 @@ fn a_check_inherits_from_its_service() {
     assert_eq!(check.on_update, OnUpdate::Ignore);
     let restart = check.check_restart.unwrap();
     assert_eq!((restart.limit, restart.grace.as_secs()), (2, 1));
+}
+
+#[test]
+fn address_modes_of_services_and_checks_are_stored() {
+    let driver = |check: &str| {
+        format!(
+            "address_mode = \"driver\"\nport = \"9090\"\ncheck {{\ntype = \"tcp\"\ninterval = \"10s\"\n\
+             timeout = \"2s\"\n{check}\n}}"
+        )
+    };
+    for (check, want) in [
+        ("", None),
+        ("address_mode = \"auto\"", None),
+        ("address_mode = \"host\"", Some(AddressMode::Host)),
+        ("address_mode = \"driver\"", Some(AddressMode::Driver)),
+        (
+            "address_mode = \"alloc_ipv6\"",
+            Some(AddressMode::AllocIpv6),
+        ),
+    ] {
+        let admitted = admit(&file("", "", in_task(&driver(check)))).unwrap();
+        let service = &admitted.job.task_groups[0].tasks[0].services[0];
+        assert_eq!(service.address_mode, AddressMode::Driver);
+        assert_eq!(service.checks[0].address_mode, want, "{check}");
+        let again = jobspec::canonicalise(&spec::Job::from(&admitted.job), NOW);
+        assert_eq!(again.unwrap().job, admitted.job);
+        // The task's driver gives no addresses.
+        let warning = "is not registered at an address of its driver";
+        let found = admitted.warnings.iter().any(|it| it.contains(warning));
+        assert!(found, "{:?}", admitted.warnings);
+    }
+}
+
+#[test]
+fn a_warning_says_that_no_driver_gives_an_address() {
+    let warned = |network: &str, task: &str| {
+        let text = format!(
+            "job \"a\" {{\n  group \"g\" {{\n{network}\n    task \"t\" {{\n{task}\n      service {{\n\
+             provider = \"nomad\"\nport = \"9090\"\naddress_mode = \"driver\"\n}}\n    }}\n  }}\n}}\n"
+        );
+        let warnings = admit(&text).unwrap().warnings;
+        let found = warnings
+            .into_iter()
+            .find(|it| it.contains("address of its driver"));
+        found.unwrap_or_default()
+    };
+    let docker = "driver = \"docker\"\nconfig {\nimage = \"redis:7\"\n}";
+    let raw = "driver = \"raw_exec\"\nconfig {\ncommand = \"/bin/true\"\n}";
+    assert_eq!(warned("", docker), "");
+    assert!(warned("", raw).contains("\"raw_exec\" gives its tasks none"));
+    let bridge = "network {\nmode = \"bridge\"\n}";
+    assert!(warned(bridge, docker).contains("address_mode = \"alloc\""));
 }

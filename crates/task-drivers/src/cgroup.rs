@@ -101,7 +101,10 @@ pub(crate) fn missing_controllers(slice: &Path) -> Vec<&'static str> {
     let delegated = fs::read_to_string(slice.join("cgroup.subtree_control"));
     let delegated = delegated.unwrap_or_default();
     let has = |wanted: &str| delegated.split_whitespace().any(|name| name == wanted);
-    ["cpu", "memory"].into_iter().filter(|name| !has(name)).collect()
+    ["cpu", "memory"]
+        .into_iter()
+        .filter(|name| !has(name))
+        .collect()
 }
 
 /// Moves the calling process, a supervisor, into the group of supervisors.

@@ -189,21 +189,28 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
                 let quoted: Vec<String> = known.iter().map(|text| format!("{text:?}")).collect();
                 let wanted = suggest::list(quoted.iter().map(String::as_str), "or");
                 Err(match value.as_str() {
-                    Some(text) => format!("must be {wanted}; got {text:?}"),
+                    Some(text) => format!("must be {wanted}; got {text:?}: write one of them"),
                     None => mismatch(&wanted, value),
                 })
             }
         },
         Kind::Capabilities => {
             let names = convert(Kind::TextList, value)?;
-            for name in names.as_array().into_iter().flatten().filter_map(Value::as_str) {
+            for name in names
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
                 if !name.eq_ignore_ascii_case("all")
                     && !is_runtime(name)
                     && capability::number(name).is_none()
                 {
                     let known = capability::NAMES.into_iter();
                     let hint = suggest::hint(&name.to_ascii_lowercase(), known);
-                    return Err(format!("has {name:?}, which is no capability of Linux.{hint}"));
+                    return Err(format!(
+                        "has {name:?}, which is no capability of Linux: remove it.{hint}"
+                    ));
                 }
             }
             Ok(names)

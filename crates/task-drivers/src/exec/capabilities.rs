@@ -93,7 +93,13 @@ mod tests {
         for (allowed, add, drop, bounding, user) in [
             (&["all"][..], &[][..], &[][..], all, BIND),
             (&["kill"], &[], &[], KILL, 0),
-            (&["all"], &["CAP_NET_RAW"], &["chown"], KILL | BIND | RAW, BIND | RAW),
+            (
+                &["all"],
+                &["CAP_NET_RAW"],
+                &["chown"],
+                KILL | BIND | RAW,
+                BIND | RAW,
+            ),
             // What is added is not dropped.
             (&["all"], &["kill"], &["all"], KILL, KILL),
         ] {

@@ -71,7 +71,8 @@ impl Exec {
 
     fn lacks_limits(&self) -> Option<String> {
         let Some(slice) = &self.processes.slice else {
-            let text = "there is no writable cgroup version 2 for the agent (drivers.cgroup_parent)";
+            let text =
+                "there is no writable cgroup version 2 for the agent (drivers.cgroup_parent)";
             return Some(text.to_owned());
         };
         let missing = cgroup::missing_controllers(slice);
@@ -95,12 +96,17 @@ impl Exec {
                 recoverable: false,
             });
         }
-        let start = self.processes.start_intent(config, |config| self.intent(config));
+        let start = self
+            .processes
+            .start_intent(config, |config| self.intent(config));
         start.await
     }
 
     fn intent(&self, config: TaskConfig) -> Result<Intent, StartError> {
-        let logs = config.dirs.as_ref().and_then(|dirs| Logs::of(&config, dirs));
+        let logs = config
+            .dirs
+            .as_ref()
+            .and_then(|dirs| Logs::of(&config, dirs));
         let options: Options = config::decode(NAME, config.config)?;
         options.check()?;
         let Some(dirs) = &config.dirs else {
@@ -157,7 +163,9 @@ impl Exec {
                 gid: user.gid,
             }),
             cgroup_slice: self.processes.slice.clone(),
-            cgroup_name: self.processes.cgroup_in_slice(&config.id, &config.resources),
+            cgroup_name: self
+                .processes
+                .cgroup_in_slice(&config.id, &config.resources),
             limits: Limits::new(&config.resources),
             oom_score_adj: options.oom_score_adj,
             logs,
@@ -173,7 +181,10 @@ fn volume(mount: &TaskMount) -> Result<Volume, StartError> {
     let text = destination.to_string_lossy();
     let problem = wrong_path(&text).or((text == "/").then_some("want a directory below /"));
     if let Some(problem) = problem {
-        let text = format!("volume_mount: destination {:?}: {problem}", mount.destination);
+        let text = format!(
+            "volume_mount: destination {:?}: {problem}",
+            mount.destination
+        );
         return Err(StartError::Config(text));
     }
     Ok(Volume {
@@ -195,7 +206,11 @@ impl Driver for Exec {
             Some("disabled".to_owned())
         };
         let detected = lack.is_none();
-        let limits_memory = self.processes.slice.as_deref().is_some_and(cgroup::limits_memory);
+        let limits_memory = self
+            .processes
+            .slice
+            .as_deref()
+            .is_some_and(cgroup::limits_memory);
         let limits_memory = u8::from(limits_memory).to_string();
         let attributes = detected.then(|| {
             [

@@ -35,7 +35,11 @@ impl Options {
         if self.command.trim().is_empty() {
             return wrong("command: is empty: name a program");
         }
-        if self.work_dir.as_ref().is_some_and(|path| !path.is_absolute()) {
+        if self
+            .work_dir
+            .as_ref()
+            .is_some_and(|path| !path.is_absolute())
+        {
             return wrong("work_dir: want an absolute path");
         }
         Ok(())
@@ -47,7 +51,9 @@ pub(super) fn is_private(option: &str, mode: &str, default: &str) -> Result<bool
     match if mode.is_empty() { default } else { mode } {
         "private" => Ok(true),
         "host" => Ok(false),
-        other => wrong(&format!("{option}: is {other:?}: want \"private\" or \"host\"")),
+        other => wrong(&format!(
+            "{option}: is {other:?}: want \"private\" or \"host\""
+        )),
     }
 }
 

@@ -38,7 +38,8 @@ impl RawExec {
                 "driver raw_exec is not enabled on this node".into(),
             ));
         }
-        self.start_intent(config, |config| self.intent(config)).await
+        self.start_intent(config, |config| self.intent(config))
+            .await
     }
 
     /// Starts the task that `intent` makes of `config`, unless it was started before.
@@ -113,7 +114,10 @@ impl RawExec {
     }
 
     pub(super) fn intent(&self, config: TaskConfig) -> Result<Intent, StartError> {
-        let logs = config.dirs.as_ref().and_then(|dirs| Logs::of(&config, dirs));
+        let logs = config
+            .dirs
+            .as_ref()
+            .and_then(|dirs| Logs::of(&config, dirs));
         let options: Options = config::decode(NAME, config.config)?;
         let Some(dirs) = &config.dirs else {
             return Err(StartError::Config(

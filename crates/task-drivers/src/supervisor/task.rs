@@ -54,7 +54,9 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
     if let Some(isolation) = &intent.isolation
         && isolation.needs_limits
     {
-        let limited = cgroup.as_ref().is_some_and(|group| group.has(&intent.limits));
+        let limited = cgroup
+            .as_ref()
+            .is_some_and(|group| group.has(&intent.limits));
         if !limited {
             if let Some(cgroup) = &cgroup {
                 let _ = cgroup.remove();

@@ -71,7 +71,12 @@ impl Privileges {
             .ok_or_else(|| io::Error::other("an isolated task has no user"))?;
         Ok(Self {
             user,
-            groups: isolation.groups.iter().copied().map(Gid::from_raw).collect(),
+            groups: isolation
+                .groups
+                .iter()
+                .copied()
+                .map(Gid::from_raw)
+                .collect(),
             bounding: isolation.bounding_capabilities,
             held: isolation.capabilities,
             filter: if isolation.seccomp {
@@ -215,12 +220,6 @@ fn set_capabilities(set: u64) -> nix::Result<()> {
     let data = [low, high];
     #[expect(unsafe_code, reason = "no library has this system call")]
     // SAFETY: both structures have the kernel's layout for this version.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_capset,
-            &raw const header,
-            data.as_ptr(),
-        )
-    };
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) };
     Errno::result(result).map(drop)
 }

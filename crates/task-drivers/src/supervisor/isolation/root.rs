@@ -59,7 +59,11 @@ pub(super) fn build(isolation: &Isolation, network: Option<&TaskNetwork>) -> io:
     root.make_directory(Path::new("/proc"))
         .map_err(failed(Path::new("/proc")))?;
     for volume in &isolation.volumes {
-        let attributes = if volume.read_only { READ_ONLY } else { NO_DEVICES };
+        let attributes = if volume.read_only {
+            READ_ONLY
+        } else {
+            NO_DEVICES
+        };
         root.bind(
             &volume.source,
             &volume.destination,
@@ -125,7 +129,12 @@ fn host_link(root: &Root, source: &Path, target: &Path) -> io::Result<()> {
 fn devices(root: &Root) -> io::Result<()> {
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let dev = Path::new("/dev");
-    root.mount(c"tmpfs", dev, plain | MsFlags::MS_NODEV, "mode=755,size=64k")?;
+    root.mount(
+        c"tmpfs",
+        dev,
+        plain | MsFlags::MS_NODEV,
+        "mode=755,size=64k",
+    )?;
     for name in DEVICES {
         let source = Path::new("/dev").join(name);
         if source.exists() {
@@ -150,8 +159,7 @@ fn devices(root: &Root) -> io::Result<()> {
 
 /// Mounts `/sys` read-only, of the task's network namespace, without the machine's firmware.
 fn system(root: &Root) -> io::Result<()> {
-    let flags =
-        MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
     let sys = Path::new("/sys");
     root.mount(c"sysfs", sys, flags, "")?;
     let firmware = sys.join("firmware");

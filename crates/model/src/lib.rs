@@ -17,6 +17,7 @@
 mod alloc_path;
 pub mod allocation;
 pub mod artifact;
+pub mod capability;
 pub mod children;
 pub mod constraint;
 pub mod consul;

@@ -93,9 +93,18 @@ pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
 
 /// Returns whether the groups of tasks below `slice` can limit memory.
 pub(crate) fn limits_memory(slice: &Path) -> bool {
+    !missing_controllers(slice).contains(&"memory")
+}
+
+/// Returns the controllers that the groups of tasks below `slice` lack for limits of cpu and memory.
+pub(crate) fn missing_controllers(slice: &Path) -> Vec<&'static str> {
     let delegated = fs::read_to_string(slice.join("cgroup.subtree_control"));
     let delegated = delegated.unwrap_or_default();
-    delegated.split_whitespace().any(|name| name == "memory")
+    let has = |wanted: &str| delegated.split_whitespace().any(|name| name == wanted);
+    ["cpu", "memory"]
+        .into_iter()
+        .filter(|name| !has(name))
+        .collect()
 }
 
 /// Moves the calling process, a supervisor, into the group of supervisors.
@@ -198,6 +207,15 @@ impl TaskCgroup {
         // Out of memory, all processes of a task are killed together.
         set("memory.oom.group", 1);
         set("cpu.weight", limits.cpu_weight);
+    }
+
+    /// Returns whether the kernel enforces these limits of cpu and memory.
+    pub(crate) fn has(&self, limits: &Limits) -> bool {
+        let has = |file: &str, value: u64| {
+            let held = fs::read_to_string(self.directory.join(file));
+            value == 0 || held.is_ok_and(|held| held.trim() == value.to_string())
+        };
+        has("memory.max", limits.memory_max_bytes) && has("cpu.weight", limits.cpu_weight)
     }
 
     /// Confines the group to `cores`. Returns whether it is confined, which takes the controller.

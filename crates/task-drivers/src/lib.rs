@@ -4,7 +4,7 @@
 //! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal; [`env`](mod@env)
 //! holds a task's variables and their interpolation, [`config`] the options of its `config` block;
 //! [`volumes`] and [`dispatch_payload`] prepare its start; [`mock_driver`] simulates tasks;
-//! [`raw_exec`] runs plain processes, each under its own [`supervisor`], a small process that
+//! [`exec`] isolated and [`raw_exec`] plain processes, each under its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
 //!
 //! Starts and restarts are decided elsewhere (`crates/lifecycle`).
@@ -19,6 +19,7 @@ pub mod dirs;
 pub mod dispatch_payload;
 pub mod driver;
 pub mod env;
+mod exec;
 pub mod log_files;
 pub mod log_reader;
 pub mod mock_driver;
@@ -28,6 +29,7 @@ pub mod resource_limits;
 mod signals;
 pub mod supervisor;
 mod usage;
+mod user;
 pub mod volumes;
 
 pub use dirs::{AllocDirs, TaskDirs};
@@ -36,6 +38,7 @@ pub use driver::{
     NetworkSupport, Recovery, StartError, TaskConfig, TaskId, TaskMount, TaskNames, TaskNetwork,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
+pub use exec::{Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
 pub use mock_driver::MockDriver;
 pub use process_id::boot_id;
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};

@@ -4,7 +4,7 @@
 //! It is the agent's own binary, started with a hidden subcommand that calls [`main`]. It has no
 //! async runtime and a handful of small threads. In reading order: [`protocol`] between agent and
 //! supervisor; [`files`] in the supervisor's directory; [`run`] is its main function; [`task`]
-//! starts or adopts the task, in its [`network`]; [`reap`] waits for the task and kills its remaining processes;
+//! starts or adopts the task, in its [`network`] or with [`isolation`]; [`reap`] waits for the task and kills its remaining processes;
 //! [`logs`] copies its output; [`control`] answers the agent.
 //!
 //! The directory identifies the supervisor: a restarted agent finds it there, connects to its socket
@@ -14,6 +14,7 @@
 mod clock;
 mod control;
 pub(crate) mod files;
+pub(crate) mod isolation;
 mod logs;
 pub(crate) mod mode;
 mod network;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
+pub use task_drivers::ExecConfig;
 pub use vault::VaultConfig;
 
 use crate::error::Error;
@@ -194,6 +195,7 @@ pub struct DriversConfig {
     /// Slice for tasks' control groups; empty: no control groups.
     pub cgroup_parent: String,
     pub docker: DockerConfig,
+    pub exec: ExecConfig,
 }
 
 /// Thresholds above which directories of ended allocations are removed before the servers forget
@@ -261,6 +263,7 @@ impl Default for DriversConfig {
             supervisor: Vec::new(),
             cgroup_parent: "kafila.slice".to_owned(),
             docker: DockerConfig::default(),
+            exec: ExecConfig::default(),
         }
     }
 }
@@ -351,6 +354,9 @@ impl Config {
             );
             return wrong("min_dynamic_port", problem);
         }
+        if let Err((field, problem)) = self.drivers.exec.check() {
+            return wrong(&format!("drivers.exec.{field}"), problem);
+        }
         if let Err((field, problem)) = self.vault.check() {
             return wrong(&format!("vault.{field}"), problem);
         }
@@ -401,6 +407,7 @@ impl service_kit::print::Documented for Config {
     const SECTION_SOURCES: &'static [&'static str] = &[
         artifact_fetch::config::SOURCE,
         docker_driver::config::SOURCE,
+        task_drivers::EXEC_CONFIG_SOURCE,
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
         vault::CONFIG_SOURCE,
@@ -422,6 +429,7 @@ mod tests {
             "reserved",
             "drivers",
             "drivers.docker",
+            "drivers.exec",
             "network",
             "vault",
             "gc",

@@ -6,6 +6,7 @@ mod docker;
 mod option;
 
 use duration::parse_nanoseconds;
+use model::capability;
 use prost_types::Struct;
 use serde_json::{Map, Value};
 
@@ -16,7 +17,9 @@ use super::environment;
 const I32: Kind = Kind::Whole(i32::MIN as i64, i32::MAX as i64);
 const U32: Kind = Kind::Whole(0, u32::MAX as i64);
 
-const DRIVERS: [Driver; 3] = [
+const MODES: Kind = Kind::OneOf(&["private", "host"]);
+
+const DRIVERS: [Driver; 4] = [
     Driver {
         name: "raw_exec",
         options: &[
@@ -28,6 +31,20 @@ const DRIVERS: [Driver; 3] = [
             option("denied_envvars", Kind::TextList),
         ],
         refused: &["cgroup_v1_override", "cgroup_v2_override"],
+    },
+    Driver {
+        name: "exec",
+        options: &[
+            required("command", "/bin/sh"),
+            option("args", Kind::TextList),
+            option("pid_mode", MODES),
+            option("ipc_mode", MODES),
+            option("cap_add", Kind::Capabilities),
+            option("cap_drop", Kind::Capabilities),
+            option("work_dir", Kind::AbsolutePath),
+            option("oom_score_adj", Kind::Whole(-1_000, 1_000)),
+        ],
+        refused: &[],
     },
     docker::DOCKER,
     Driver {
@@ -65,7 +82,7 @@ pub(super) fn is_known(driver: &str) -> bool {
     DRIVERS.iter().any(|known| known.name == driver)
 }
 
-/// Returns the known drivers for a message: `"raw_exec", "docker" or "mock_driver"`.
+/// Returns the known drivers for a message: `"raw_exec", "exec", "docker" or "mock_driver"`.
 pub(super) fn names() -> String {
     let quoted: Vec<String> = DRIVERS
         .iter()
@@ -165,6 +182,38 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
                 texts.push(Value::String(text));
             }
             Ok(Value::Array(texts))
+        }
+        Kind::OneOf(known) => match value.as_str() {
+            Some(text) if known.contains(&text) || is_runtime(text) => Ok(value.clone()),
+            _ => {
+                let quoted: Vec<String> = known.iter().map(|text| format!("{text:?}")).collect();
+                let wanted = suggest::list(quoted.iter().map(String::as_str), "or");
+                Err(match value.as_str() {
+                    Some(text) => format!("must be {wanted}; got {text:?}: write one of them"),
+                    None => mismatch(&wanted, value),
+                })
+            }
+        },
+        Kind::Capabilities => {
+            let names = convert(Kind::TextList, value)?;
+            for name in names
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
+                if !name.eq_ignore_ascii_case("all")
+                    && !is_runtime(name)
+                    && capability::number(name).is_none()
+                {
+                    let known = capability::NAMES.into_iter();
+                    let hint = suggest::hint(&name.to_ascii_lowercase(), known);
+                    return Err(format!(
+                        "has {name:?}, which is no capability of Linux: remove it.{hint}"
+                    ));
+                }
+            }
+            Ok(names)
         }
         Kind::Whole(least, most) => whole(value, least, most),
         Kind::Flag => match value {
@@ -338,6 +387,7 @@ mod tests {
         let page = concat!(
             include_str!("../../../../docs/job-files.md"),
             include_str!("../../../../docs/drivers/docker.md"),
+            include_str!("../../../../docs/drivers/exec.md"),
         );
         for driver in &DRIVERS {
             assert!(page.contains(&format!("`{}`", driver.name)));

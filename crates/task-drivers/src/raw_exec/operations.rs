@@ -7,7 +7,7 @@ use model::{AllocId, ExitResult, Timestamp};
 use tracing::debug;
 
 use super::link;
-use super::options::{self, Options};
+use super::options::Options;
 use super::tasks::{RawExec, cgroup_name, make_directory};
 use crate::cgroup::{self, Limits, SharedCgroup};
 use crate::config;
@@ -21,6 +21,7 @@ use crate::supervisor::files::{self, INTENT, Intent, Logs, Survives};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
 use crate::usage::Usage;
+use crate::user;
 
 /// The driver's name in jobs.
 const NAME: &str = "raw_exec";
@@ -32,12 +33,22 @@ const STOP_MARGIN: Duration = Duration::from_secs(20);
 
 impl RawExec {
     pub(super) async fn start_task(&self, config: TaskConfig) -> Result<(), StartError> {
-        let id = config.id.clone();
         if !self.settings.enabled {
             return Err(StartError::Config(
                 "driver raw_exec is not enabled on this node".into(),
             ));
         }
+        self.start_intent(config, |config| self.intent(config))
+            .await
+    }
+
+    /// Starts the task that `intent` makes of `config`, unless it was started before.
+    pub(crate) async fn start_intent(
+        &self,
+        config: TaskConfig,
+        intent: impl FnOnce(TaskConfig) -> Result<Intent, StartError>,
+    ) -> Result<(), StartError> {
+        let id = config.id.clone();
         if !is_safe_name(&id.task) {
             return Err(StartError::Config(format!(
                 "task name {:?} is not a directory name",
@@ -61,7 +72,7 @@ impl RawExec {
                 }
             }
         }
-        let intent = self.intent(config)?;
+        let intent = intent(config)?;
         let failed = |what: &str, error: &dyn std::fmt::Display| StartError::Failed {
             message: format!("{what}: {error}"),
             recoverable: true,
@@ -103,6 +114,10 @@ impl RawExec {
     }
 
     pub(super) fn intent(&self, config: TaskConfig) -> Result<Intent, StartError> {
+        let logs = config
+            .dirs
+            .as_ref()
+            .and_then(|dirs| Logs::of(&config, dirs));
         let options: Options = config::decode(NAME, config.config)?;
         let Some(dirs) = &config.dirs else {
             return Err(StartError::Config(
@@ -110,7 +125,7 @@ impl RawExec {
             ));
         };
         let command = options.find_command(dirs)?;
-        let user = options::user(&config.user)?;
+        let user = user::find(&config.user)?;
         let mut env: BTreeMap<String, String> = self.host_env.iter().cloned().collect();
         options.deny(&mut env);
         if let Some(user) = &user {
@@ -118,12 +133,6 @@ impl RawExec {
             user.own(&dirs.secrets)?;
         }
         env.extend(config.env);
-        let logs = (!config.logs.disabled).then(|| Logs {
-            directory: dirs.logs.clone(),
-            task: config.id.task.clone(),
-            max_files: config.logs.max_files,
-            max_file_bytes: u64::from(config.logs.max_file_size_mib) * 1024 * 1024,
-        });
         Ok(Intent {
             version: VERSION,
             task_id: config.id.to_string(),
@@ -142,10 +151,11 @@ impl RawExec {
             oom_score_adj: options.oom_score_adj,
             logs,
             network: config.network,
+            isolation: None,
         })
     }
 
-    fn cgroup_in_slice(&self, id: &TaskId, resources: &ResourceLimits) -> String {
+    pub(crate) fn cgroup_in_slice(&self, id: &TaskId, resources: &ResourceLimits) -> String {
         let own = cgroup_name(id);
         if self.shared_cores.is_some() && resources.cores.is_empty() {
             SharedCgroup::name_of(&own)

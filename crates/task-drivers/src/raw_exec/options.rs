@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use model::glob::glob_matches;
@@ -97,61 +96,6 @@ fn make_executable(path: &Path) -> Result<(), StartError> {
     })
 }
 
-/// Another user than the agent's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct User {
-    name: String,
-    home: PathBuf,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-}
-
-impl User {
-    /// Makes `secrets`, which only its owner can read, the user's. Without the directory there is
-    /// nothing to own.
-    pub(super) fn own(&self, secrets: &Path) -> Result<(), StartError> {
-        match chown(secrets, Some(self.uid), Some(self.gid)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StartError::Failed {
-                message: format!(
-                    "cannot make {} the directory of user {:?}: {error}",
-                    secrets.display(),
-                    self.name
-                ),
-                recoverable: false,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn variables(&self) -> [(String, String); 3] {
-        [
-            ("USER".to_owned(), self.name.clone()),
-            ("LOGNAME".to_owned(), self.name.clone()),
-            ("HOME".to_owned(), self.home.display().to_string()),
-        ]
-    }
-}
-
-/// Looks up the user called `name`; an empty name is the agent's own user.
-pub(super) fn user(name: &str) -> Result<Option<User>, StartError> {
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let fail = |message| StartError::Failed {
-        message,
-        recoverable: false,
-    };
-    let found = nix::unistd::User::from_name(name)
-        .map_err(|error| fail(format!("cannot look up user {name:?}: {error}")))?
-        .ok_or_else(|| fail(format!("user {name:?} does not exist on this node")))?;
-    Ok(Some(User {
-        name: found.name,
-        home: found.dir,
-        uid: found.uid.as_raw(),
-        gid: found.gid.as_raw(),
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,13 +127,5 @@ mod tests {
         let error = find("no-such-program", &dirs).unwrap_err().to_string();
         assert!(error.contains("\"no-such-program\" is neither"), "{error}");
         assert!(find(" ", &dirs).is_err());
-    }
-
-    #[test]
-    fn users_are_looked_up_by_name() {
-        assert_eq!(user("").unwrap(), None);
-        assert_eq!(user("root").unwrap().unwrap().uid, 0);
-        let error = user("no-such-user").unwrap_err().to_string();
-        assert!(error.contains("\"no-such-user\" does not exist"), "{error}");
     }
 }

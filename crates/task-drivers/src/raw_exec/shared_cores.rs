@@ -11,7 +11,7 @@ use crate::driver::TaskId;
 
 /// The shared control group and the dedicated cores.
 #[derive(Debug)]
-pub(super) struct SharedCores {
+pub(crate) struct SharedCores {
     group: SharedCgroup,
     /// Locked while the group is written, so that the last change is written last.
     dedicated: Mutex<DedicatedCores>,
@@ -37,7 +37,7 @@ impl SharedCores {
     }
 
     /// Dedicates cores to a task, before it starts.
-    pub(super) fn dedicate(&self, id: &TaskId, cores: &[u16]) {
+    pub(crate) fn dedicate(&self, id: &TaskId, cores: &[u16]) {
         self.change(|dedicated| dedicated.add(id, cores));
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::AllocId;
@@ -34,10 +34,10 @@ const REAP_LIMIT: Duration = Duration::from_secs(1);
 pub struct RawExec {
     pub(super) settings: RawExecSettings,
     /// The node's slice; `None`: no control groups here.
-    pub(super) slice: Option<PathBuf>,
+    pub(crate) slice: Option<PathBuf>,
     /// `None`: tasks that share cpu cannot be kept off dedicated cores.
-    pub(super) shared_cores: Option<SharedCores>,
-    pub(super) boot_id: String,
+    pub(super) shared_cores: Option<Arc<SharedCores>>,
+    pub(crate) boot_id: String,
     /// The agent's own environment without the denied variables.
     pub(super) host_env: Vec<(String, String)>,
     attached: Mutex<HashMap<TaskId, Attached>>,
@@ -79,15 +79,43 @@ impl RawExec {
             host_env,
             attached: Mutex::default(),
         };
-        let dedicated = driver.kept().into_iter().filter_map(|id| {
-            let intent = files::read::<Intent>(&driver.directory(&id), INTENT).ok()??;
+        let dedicated = driver.dedicated();
+        let slice = driver.slice.as_deref();
+        let shared = slice.and_then(|slice| SharedCores::new(slice, dedicated.into_iter()));
+        driver.shared_cores = shared.map(Arc::new);
+        driver
+    }
+
+    /// Runs tasks of another driver: with records in `state_dir`, in the same control groups, on the
+    /// same cores.
+    pub(crate) fn beside(&self, state_dir: PathBuf) -> Self {
+        remove_empty(&state_dir);
+        let other = Self {
+            settings: RawExecSettings {
+                state_dir,
+                ..self.settings.clone()
+            },
+            slice: self.slice.clone(),
+            shared_cores: self.shared_cores.clone(),
+            boot_id: self.boot_id.clone(),
+            host_env: Vec::new(),
+            attached: Mutex::default(),
+        };
+        if let Some(shared) = &other.shared_cores {
+            for (id, cores) in other.dedicated() {
+                shared.dedicate(&id, &cores);
+            }
+        }
+        other
+    }
+
+    /// Returns the dedicated cores of the tasks with records.
+    fn dedicated(&self) -> Vec<(TaskId, Vec<u16>)> {
+        let dedicated = self.kept().into_iter().filter_map(|id| {
+            let intent = files::read::<Intent>(&self.directory(&id), INTENT).ok()??;
             Some((id, intent.limits.cores))
         });
-        let dedicated: Vec<_> = dedicated.collect();
-        let slice = driver.slice.as_deref();
-        driver.shared_cores =
-            slice.and_then(|slice| SharedCores::new(slice, dedicated.into_iter()));
-        driver
+        dedicated.collect()
     }
 
     pub(super) fn directory(&self, id: &TaskId) -> PathBuf {

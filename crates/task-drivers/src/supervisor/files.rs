@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Limits;
-use crate::driver::TaskNetwork;
+use crate::dirs::TaskDirs;
+use crate::driver::{TaskConfig, TaskNetwork};
 use crate::process_id::ProcessId;
 
 pub(crate) const INTENT: &str = "intent.json";
@@ -49,6 +50,43 @@ pub(crate) struct Intent {
     /// `None`: the host's.
     #[serde(default)]
     pub(crate) network: Option<TaskNetwork>,
+    /// `None`: the task runs on the host as it is.
+    #[serde(default)]
+    pub(crate) isolation: Option<Isolation>,
+}
+
+/// Namespaces, root and rights of an isolated task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Isolation {
+    /// The task's directory, which becomes its root.
+    pub(crate) root: PathBuf,
+    /// The directory of all tasks of the allocation, which becomes `/alloc`.
+    pub(crate) shared: PathBuf,
+    /// The logs in it, which the task may only read.
+    pub(crate) logs: PathBuf,
+    /// Path in the task → path of the host, mounted read-only.
+    pub(crate) host: BTreeMap<PathBuf, PathBuf>,
+    pub(crate) volumes: Vec<Volume>,
+    pub(crate) own_pids: bool,
+    pub(crate) own_ipc: bool,
+    /// Supplementary groups.
+    pub(crate) groups: Vec<u32>,
+    /// Capabilities of the process, a bit each.
+    pub(crate) capabilities: u64,
+    /// Capabilities that it can get at most.
+    pub(crate) bounding_capabilities: u64,
+    /// Filter its system calls.
+    pub(crate) seccomp: bool,
+    /// Refuse to start it without its limits.
+    pub(crate) needs_limits: bool,
+}
+
+/// A volume as the task sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Volume {
+    pub(crate) source: PathBuf,
+    pub(crate) destination: PathBuf,
+    pub(crate) read_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +101,18 @@ pub(crate) struct Logs {
     pub(crate) task: String,
     pub(crate) max_files: u32,
     pub(crate) max_file_bytes: u64,
+}
+
+impl Logs {
+    /// Returns where the output of a task goes; `None`: it is discarded.
+    pub(crate) fn of(config: &TaskConfig, dirs: &TaskDirs) -> Option<Self> {
+        (!config.logs.disabled).then(|| Self {
+            directory: dirs.logs.clone(),
+            task: config.id.task.clone(),
+            max_files: config.logs.max_files,
+            max_file_bytes: u64::from(config.logs.max_file_size_mib) * 1024 * 1024,
+        })
+    }
 }
 
 /// The running processes.

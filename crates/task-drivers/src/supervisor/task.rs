@@ -13,6 +13,7 @@ use nix::unistd::mkfifo;
 
 use super::clock;
 use super::files::{self, Intent, STATE, State, Survives, User};
+use super::isolation;
 use super::logs::{Outputs, STREAMS};
 use super::network;
 use super::protocol::VERSION;
@@ -50,17 +51,43 @@ impl Failure {
 
 pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failure> {
     let cgroup = make_cgroup(intent);
+    if let Some(isolation) = &intent.isolation
+        && isolation.needs_limits
+    {
+        let limited = cgroup
+            .as_ref()
+            .is_some_and(|group| group.has(&intent.limits));
+        if !limited {
+            if let Some(cgroup) = &cgroup {
+                let _ = cgroup.remove();
+            }
+            return Err(Failure {
+                message: "the task's control group does not take its limits of cpu and memory"
+                    .to_owned(),
+                recoverable: true,
+            });
+        }
+    }
     let (inputs, outputs) = match &intent.logs {
         Some(_) => open_fifos(directory, intent.user)
             .map_err(|error| Failure::new("task output", &error))?,
         None => (None, None),
     };
-    let mut command = command(intent, inputs).map_err(|error| Failure::new("task", &error))?;
     let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
     let cgroup = cgroup.filter(|cgroup| cgroup.enter().is_ok());
-    let spawned = network::within(intent.network.as_ref(), || {
-        spawn(&mut command, cgroup.as_ref(), &intent.limits.cores)
-    });
+    let make = |program: &Path| command(intent, program, inputs);
+    let begin = |command: &mut Command| spawn(command, cgroup.as_ref(), &intent.limits.cores);
+    // The command ends with the call, and with it the write ends of its output: the reader sees the
+    // end of file when no process of the task is left.
+    let spawned = match &intent.isolation {
+        Some(isolation) if isolation.needs_limits && cgroup.is_none() => Err(io::Error::other(
+            "it cannot enter its control group, which limits it",
+        )),
+        Some(isolation) => isolation::start(intent, isolation, make, begin),
+        None => network::within(intent.network.as_ref(), || {
+            begin(&mut make(&intent.command)?)
+        }),
+    };
     // Killing the group must not kill the supervisor, so a group that it cannot leave is not used.
     let cgroup = cgroup.filter(|_| {
         intent
@@ -68,8 +95,6 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
             .as_deref()
             .is_some_and(|slice| cgroup::enter_supervisors(slice).is_ok())
     });
-    // Drops the write ends: the reader sees the end of file when no process of the task is left.
-    drop(command);
     let child = spawned.map_err(|error| {
         if let Some(cgroup) = &cgroup {
             let _ = cgroup.remove();
@@ -173,8 +198,8 @@ fn make_cgroup(intent: &Intent) -> Option<TaskCgroup> {
     Some(cgroup)
 }
 
-fn command(intent: &Intent, inputs: Outputs) -> io::Result<Command> {
-    let mut command = Command::new(&intent.command);
+fn command(intent: &Intent, program: &Path, inputs: Outputs) -> io::Result<Command> {
+    let mut command = Command::new(program);
     command
         .args(&intent.args)
         .env_clear()
@@ -183,7 +208,8 @@ fn command(intent: &Intent, inputs: Outputs) -> io::Result<Command> {
         .current_dir(&intent.work_dir)
         .stdin(Stdio::null())
         .process_group(0);
-    if let Some(user) = intent.user {
+    // An isolated process changes its user itself, after it has mounted the last of its root.
+    if let Some(user) = intent.user.filter(|_| intent.isolation.is_none()) {
         command.uid(user.uid).gid(user.gid);
     }
     match inputs {

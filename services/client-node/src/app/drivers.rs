@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use artifact_fetch::{Artifacts, HelperCommand};
 use docker_driver::Docker;
-use task_drivers::{Driver as _, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
+use task_drivers::{Driver as _, Exec, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
 use task_runner::Drivers;
 
 use crate::ARTIFACT_SUBCOMMAND;
@@ -41,6 +41,8 @@ pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand:
         let parent = Some(config.cgroup_parent.clone());
         settings.cgroup_parent = parent.filter(|parent| !parent.is_empty());
         let raw_exec = RawExec::new(settings);
+        let exec = Exec::new(config.exec.clone(), state_dir.join("exec"), &raw_exec);
+        drivers.insert(exec.name(), Arc::new(exec));
         drivers.insert(raw_exec.name(), Arc::new(raw_exec));
         let docker = Docker::new(docker_driver::Settings {
             config: config.docker.clone(),

@@ -4,6 +4,10 @@
 pub(super) enum Kind {
     Text,
     TextList,
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// Names of capabilities of Linux, or `all`.
+    Capabilities,
     /// An integer within these bounds.
     Whole(i64, i64),
     /// true or false.

@@ -37,6 +37,23 @@ fn configs_of_drivers() {
         ("", mock("plugin_exit_after = \"1s\""), "",
             c("plugin_exit_after"), "is not supported by this version"),
     ]);
+    let exec = |config: &str| -> &'static str {
+        format!("    task \"u\" {{\n      driver = \"exec\"\n      config {{\n{config}\n      }}\n    }}").leak()
+    };
+    check(&[
+        ("", exec(""), "", c("command"), "missing command"),
+        ("", exec("command = \"x\"\npid_mode = \"shared\""), "",
+            c("pid_mode"), "must be \"private\" or \"host\"; got \"shared\": write"),
+        ("", exec("command = \"x\"\nipc_mode = true"), "",
+            c("ipc_mode"), "must be \"private\" or \"host\"; got a"),
+        ("", exec("command = \"x\"\ncap_add = \"kill\""), "", c("cap_add"), "must be a list of strings; got a"),
+        ("", exec("command = \"x\"\ncap_add = [\"CAP_NET_RAW\", \"net_rawe\"]"), "",
+            c("cap_add"), "has \"net_rawe\", which is no capability of Linux: remove it. Did you mean \"net_raw\""),
+        ("", exec("command = \"x\"\ncap_drop = [\"ALL\", \"fly\"]"), "", c("cap_drop"), "has \"fly\""),
+        ("", exec("command = \"x\"\nwork_dir = \"a\""), "", c("work_dir"), "must be an absolute path"),
+        ("", exec("command = \"x\"\noom_score_adj = 2000"), "", c("oom_score_adj"), "must be between"),
+        ("", exec("command = \"x\"\nimage = \"y\""), "", c("image"), "unknown option \"image\" of the driver exec"),
+    ]);
     let docker = |config: &str| -> &'static str {
         format!("    task \"u\" {{\n      driver = \"docker\"\n      config {{\nimage = \"redis:7\"\n{config}\n      }}\n    }}").leak()
     };

@@ -1,0 +1,308 @@
+//! Operations of the driver: what differs from plain processes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use model::{AllocId, ExitResult, Timestamp};
+
+use super::capabilities;
+use super::options::{Options, is_private};
+use super::settings::{DEFAULT_CAPS, ExecConfig, wrong_path};
+use crate::cgroup::{self, Limits};
+use crate::config;
+use crate::dirs::TaskDirs;
+use crate::driver::{
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
+    TaskConfig, TaskId, TaskMount,
+};
+use crate::raw_exec::RawExec;
+use crate::supervisor::files::{Intent, Isolation, Logs, User, Volume};
+use crate::supervisor::isolation;
+use crate::supervisor::protocol::VERSION;
+use crate::usage::Usage;
+use crate::user;
+
+/// The driver's name in jobs.
+const NAME: &str = "exec";
+/// The user of tasks that name none. Source: Nomad's public default.
+const DEFAULT_USER: &str = "nobody";
+/// Directories of programs, for tasks without a variable `PATH`.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Runs isolated processes under supervisors. Dropping it leaves them running.
+#[derive(Debug)]
+pub struct Exec {
+    config: ExecConfig,
+    processes: RawExec,
+    /// Why this node cannot isolate tasks; found by the first fingerprint.
+    lacks: Mutex<Option<Option<String>>>,
+}
+
+impl Exec {
+    /// The records of its tasks are in `state_dir`; control groups and cores are shared with
+    /// `raw_exec`.
+    pub fn new(config: ExecConfig, state_dir: PathBuf, raw_exec: &RawExec) -> Self {
+        Self {
+            config,
+            processes: raw_exec.beside(state_dir),
+            lacks: Mutex::default(),
+        }
+    }
+
+    /// Returns what the node lacks; `None`: nothing.
+    fn lacks(&self) -> Option<String> {
+        let mut known = self.lacks.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_with(|| self.find_lack()).clone()
+    }
+
+    fn find_lack(&self) -> Option<String> {
+        if !nix::unistd::geteuid().is_root() {
+            return Some("the agent does not run as root".to_owned());
+        }
+        if !self.config.without_limits
+            && let Some(lack) = self.lacks_limits()
+        {
+            return Some(lack);
+        }
+        isolation::probe().err()
+    }
+
+    fn lacks_limits(&self) -> Option<String> {
+        let Some(slice) = &self.processes.slice else {
+            let text =
+                "there is no writable cgroup version 2 for the agent (drivers.cgroup_parent)";
+            return Some(text.to_owned());
+        };
+        let missing = cgroup::missing_controllers(slice);
+        (!missing.is_empty()).then(|| {
+            format!(
+                "cgroup version 2 does not delegate the controllers {} to {}",
+                missing.join(" and "),
+                slice.display()
+            )
+        })
+    }
+
+    async fn start_task(&self, config: TaskConfig) -> Result<(), StartError> {
+        if !self.config.enabled {
+            let text = "driver exec is not enabled on this node";
+            return Err(StartError::Config(text.to_owned()));
+        }
+        if let Some(lack) = self.lacks() {
+            return Err(StartError::Failed {
+                message: format!("driver exec does not work on this node: {lack}"),
+                recoverable: false,
+            });
+        }
+        let start = self
+            .processes
+            .start_intent(config, |config| self.intent(config));
+        start.await
+    }
+
+    fn intent(&self, config: TaskConfig) -> Result<Intent, StartError> {
+        let logs = config
+            .dirs
+            .as_ref()
+            .and_then(|dirs| Logs::of(&config, dirs));
+        let options: Options = config::decode(NAME, config.config)?;
+        options.check()?;
+        let Some(dirs) = &config.dirs else {
+            let text = "driver exec needs a node with a disk";
+            return Err(StartError::Config(text.to_owned()));
+        };
+        let name = if config.user.is_empty() {
+            DEFAULT_USER
+        } else {
+            &config.user
+        };
+        let user = user::find(name)?;
+        let Some(user) = user else {
+            return Err(StartError::Config("the task has no user".to_owned()));
+        };
+        let capabilities = capabilities::decide(
+            &DEFAULT_CAPS,
+            &self.config.allow_caps,
+            &options.cap_add,
+            &options.cap_drop,
+            user.uid == 0,
+        );
+        let capabilities = capabilities.map_err(StartError::Config)?;
+        let pid_mode = &self.config.default_pid_mode;
+        let ipc_mode = &self.config.default_ipc_mode;
+        let isolation = Isolation {
+            root: dirs.root.clone(),
+            shared: dirs.shared.clone(),
+            logs: dirs.logs.clone(),
+            host: self.config.host_paths(),
+            volumes: config.mounts.iter().map(volume).collect::<Result<_, _>>()?,
+            own_pids: is_private("pid_mode", &options.pid_mode, pid_mode)?,
+            own_ipc: is_private("ipc_mode", &options.ipc_mode, ipc_mode)?,
+            groups: user.groups()?,
+            capabilities: capabilities.held,
+            bounding_capabilities: capabilities.bounding,
+            seccomp: self.config.seccomp,
+            needs_limits: !self.config.without_limits,
+        };
+        user.own(&dirs.secrets)?;
+        let mut env = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
+        env.extend(user.variables());
+        env.extend(config.env);
+        Ok(Intent {
+            version: VERSION,
+            task_id: config.id.to_string(),
+            boot_id: self.processes.boot_id.clone(),
+            command: options.command.trim().into(),
+            args: options.args,
+            env,
+            work_dir: options.work_dir.unwrap_or_else(|| PathBuf::from("/")),
+            user: Some(User {
+                uid: user.uid,
+                gid: user.gid,
+            }),
+            cgroup_slice: self.processes.slice.clone(),
+            cgroup_name: self
+                .processes
+                .cgroup_in_slice(&config.id, &config.resources),
+            limits: Limits::new(&config.resources),
+            oom_score_adj: options.oom_score_adj,
+            logs,
+            network: config.network,
+            isolation: Some(isolation),
+        })
+    }
+}
+
+/// Returns the mount of a volume. A destination without a leading `/` is below the task's root.
+fn volume(mount: &TaskMount) -> Result<Volume, StartError> {
+    let destination = Path::new("/").join(&mount.destination);
+    let text = destination.to_string_lossy();
+    let problem = wrong_path(&text).or((text == "/").then_some("want a directory below /"));
+    if let Some(problem) = problem {
+        let text = format!(
+            "volume_mount: destination {:?}: {problem}",
+            mount.destination
+        );
+        return Err(StartError::Config(text));
+    }
+    Ok(Volume {
+        source: PathBuf::from(&mount.source),
+        destination,
+        read_only: mount.read_only,
+    })
+}
+
+impl Driver for Exec {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        let lack = if self.config.enabled {
+            self.lacks()
+        } else {
+            Some("disabled".to_owned())
+        };
+        let detected = lack.is_none();
+        let limits_memory = self
+            .processes
+            .slice
+            .as_deref()
+            .is_some_and(cgroup::limits_memory);
+        let limits_memory = u8::from(limits_memory).to_string();
+        let attributes = detected.then(|| {
+            [
+                (format!("driver.{NAME}"), "1".to_owned()),
+                (format!("driver.{NAME}.limits_memory"), limits_memory),
+            ]
+        });
+        let description = match lack {
+            Some(lack) => lack,
+            None => match self.lacks_limits() {
+                Some(lack) => format!("Healthy, but tasks have no limits: {lack}"),
+                None => "Healthy".to_owned(),
+            },
+        };
+        Fingerprint {
+            detected,
+            healthy: detected,
+            description,
+            attributes: attributes.into_iter().flatten().collect(),
+        }
+    }
+
+    fn inside(&self, _: &TaskDirs) -> TaskDirs {
+        TaskDirs {
+            shared: "/alloc".into(),
+            logs: "/alloc/logs".into(),
+            root: "/".into(),
+            local: "/local".into(),
+            secrets: "/secrets".into(),
+            tmp: "/tmp".into(),
+        }
+    }
+
+    fn can_mount(&self) -> bool {
+        true
+    }
+
+    fn network_support(&self) -> NetworkSupport {
+        NetworkSupport::Joins
+    }
+
+    fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>> {
+        Box::pin(self.start_task(config))
+    }
+
+    fn recover(
+        &self,
+        config: TaskConfig,
+        started_at: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'_, Recovery> {
+        self.processes.recover(config, started_at, now)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        id: &'a TaskId,
+        messages: &'a Messages,
+    ) -> BoxFuture<'a, Result<ExitResult, DriverError>> {
+        self.processes.wait(id, messages)
+    }
+
+    fn stop<'a>(
+        &'a self,
+        id: &'a TaskId,
+        signal: &'a str,
+        grace: Duration,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        self.processes.stop(id, signal, grace)
+    }
+
+    fn signal<'a>(
+        &'a self,
+        id: &'a TaskId,
+        signal: &'a str,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        self.processes.signal(id, signal)
+    }
+
+    fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
+        self.processes.forget(id)
+    }
+
+    fn usage(&self, id: &TaskId) -> Option<Usage> {
+        self.processes.usage(id)
+    }
+
+    fn leftovers(&self) -> Vec<TaskId> {
+        self.processes.leftovers()
+    }
+
+    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
+        self.processes.leftovers_of(alloc_id)
+    }
+}

@@ -16,6 +16,7 @@ use crate::driver::{
     BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
     TaskConfig, TaskId,
 };
+use crate::exec::{ExecCommand, ExecIo};
 use crate::resource_limits::ResourceLimits;
 use crate::supervisor::files::{self, INTENT, Intent, Logs, Survives};
 use crate::supervisor::mode::Mode;
@@ -342,6 +343,15 @@ impl Driver for RawExec {
                 }),
             }
         })
+    }
+
+    fn exec<'a>(
+        &'a self,
+        id: &'a TaskId,
+        command: ExecCommand,
+        io: ExecIo,
+    ) -> BoxFuture<'a, Result<i32, DriverError>> {
+        Box::pin(self.exec_beside(id, command, io))
     }
 
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {

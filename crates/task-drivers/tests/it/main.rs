@@ -4,6 +4,7 @@
 
 mod bench;
 mod environment;
+mod exec;
 mod mock;
 mod raw_exec;
 mod recovery;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
-    BoxFuture, Driver, DriverError, ExecCommand, ExecIo, Fingerprint, Messages, NetworkAsk, NetworkSupport, Recovery,
-    StartError, TaskConfig, TaskDirs, TaskId, Usage,
+    BoxFuture, Driver, DriverError, ExecCommand, ExecIo, Fingerprint, Messages, NetworkAsk,
+    NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId, Usage,
 };
 
 use crate::settings::NAME;

@@ -176,7 +176,10 @@ impl Drop for Running {
             if groups.contains(&container) {
                 kill_session(pid);
             } else {
-                warn!(container, "a command without a caller cannot be killed: it is no process here");
+                warn!(
+                    container,
+                    "a command without a caller cannot be killed: it is no process here"
+                );
             }
         });
     }

@@ -41,7 +41,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let directory = args.next().map(PathBuf::from);
     let mode = match args.next() {
         Some(flag) if flag == EXEC_FLAG => {
-            return directory.map_or(ExitCode::from(2), |directory| command::main(&directory, args));
+            return directory.map_or(ExitCode::from(2), |directory| {
+                command::main(&directory, args)
+            });
         }
         None => Some(Mode::Start),
         Some(flag) if flag == ADOPT_FLAG => Some(Mode::Adopt),

@@ -38,7 +38,10 @@ impl Terminal {
             .custom_flags(OFlags::NOCTTY.bits().cast_signed())
             .open(path)?;
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
-        #[expect(unsafe_code, reason = "registering a descriptor is unsafe for dishonest types' sake")]
+        #[expect(
+            unsafe_code,
+            reason = "registering a descriptor is unsafe for dishonest types' sake"
+        )]
         // SAFETY: an `OwnedFd` names the same open descriptor for as long as it lives.
         let master = unsafe { AsyncFd::register(master) }?;
         let terminal = Self { master };

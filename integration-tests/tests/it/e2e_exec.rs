@@ -37,13 +37,18 @@ async fn a_command_runs_beside_a_task_and_is_gone_with_its_caller() -> Result<()
     api.register_surely(&job, "once", TIMEOUT).await?;
     let alloc = eventually(TIMEOUT, || async {
         let allocations = api.allocations("web").await?;
-        let running = allocations.into_iter().find(|it| it.client_status == "running");
+        let running = allocations
+            .into_iter()
+            .find(|it| it.client_status == "running");
         running.context("not running")
     })
     .await?;
     let id = &alloc.id[..8];
 
-    let mut child = exec(&dev, &[id, "sh", "-c", "cat; echo \"$NOMAD_TASK_NAME\" >&2; exit 7"])?;
+    let mut child = exec(
+        &dev,
+        &[id, "sh", "-c", "cat; echo \"$NOMAD_TASK_NAME\" >&2; exit 7"],
+    )?;
     let mut stdin = child.stdin.take().context("no pipe")?;
     stdin.write_all(b"typed").await?;
     drop(stdin);
@@ -57,7 +62,11 @@ async fn a_command_runs_beside_a_task_and_is_gone_with_its_caller() -> Result<()
     let child = exec(&dev, &["-i=false", "-job", "web", "sh", "-c", &script])?;
     let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await??;
     ensure!(output.status.success(), "{output:?}");
-    ensure!(output.stdout.len() == bytes, "{} bytes", output.stdout.len());
+    ensure!(
+        output.stdout.len() == bytes,
+        "{} bytes",
+        output.stdout.len()
+    );
 
     // A command without an end, whose caller is killed.
     let mut child = exec(&dev, &[id, "sh", "-c", "echo $$; sleep 600"])?;
@@ -73,7 +82,10 @@ async fn a_command_runs_beside_a_task_and_is_gone_with_its_caller() -> Result<()
     .await?;
 
     let said = binary::run(&dev.address, &["alloc", "exec", "-task", "db", id, "sh"]).await?;
-    ensure!(said.code == 1 && said.stderr.contains("Its tasks are: task."), "{said:?}");
+    ensure!(
+        said.code == 1 && said.stderr.contains("Its tasks are: task."),
+        "{said:?}"
+    );
     let said = binary::run(&dev.address, &["job", "stop", "web"]).await?;
     ensure!(said.code == 0, "{said:?}");
     eventually(TIMEOUT, || async {

@@ -9,7 +9,8 @@ mod restart;
 
 use proto::internal::v1::node_files_server::NodeFiles;
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest,
+    NodeRestartResponse,
 };
 use tonic::{Request, Response, Status, Streaming};
 

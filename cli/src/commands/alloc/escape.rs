@@ -87,7 +87,11 @@ mod tests {
                         break;
                     }
                 }
-                assert_eq!((text.as_slice(), ended), (passed.as_bytes(), ends), "{typed:?}");
+                assert_eq!(
+                    (text.as_slice(), ended),
+                    (passed.as_bytes(), ends),
+                    "{typed:?}"
+                );
             }
         }
         assert_eq!(Escape::new(None).read(b"~."), (b"~.".to_vec(), false));

@@ -114,11 +114,7 @@ fn message(input: Input) -> v1::ExecInput {
 }
 
 /// Sends standard input until its end, or until the user ends the session.
-fn read_input(
-    mut escape: Escape,
-    sender: &mpsc::Sender<v1::ExecInput>,
-    detach: &mpsc::Sender<()>,
-) {
+fn read_input(mut escape: Escape, sender: &mpsc::Sender<v1::ExecInput>, detach: &mpsc::Sender<()>) {
     let mut buffer = vec![0; PART_BYTES];
     let mut stdin = io::stdin().lock();
     loop {

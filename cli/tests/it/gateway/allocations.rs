@@ -82,7 +82,11 @@ impl Allocations for Fake {
             exec_output::Output::Stderr(b"said\n".to_vec()),
             exec_output::Output::ExitCode(3),
         ];
-        let message = |output| Ok(ExecOutput { output: Some(output) });
+        let message = |output| {
+            Ok(ExecOutput {
+                output: Some(output),
+            })
+        };
         Ok(Response::new(stream::iter(outputs).map(message).boxed()))
     }
 

@@ -249,7 +249,10 @@ fn only_a_running_task_has_a_process_to_run_a_command_beside() {
     };
     assert_eq!(said(&play, "init"), Ok(1));
     let waiting = said(&play, "main").unwrap_err();
-    assert!(waiting.contains("\"main\" has not started yet"), "{waiting}");
+    assert!(
+        waiting.contains("\"main\" has not started yet"),
+        "{waiting}"
+    );
     let unknown = said(&play, "db").unwrap_err();
     assert!(unknown.contains("want one of init, main"), "{unknown}");
     play.exited("init", 1, 0);

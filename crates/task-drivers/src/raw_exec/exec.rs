@@ -76,7 +76,11 @@ impl Session {
     }
 
     /// Waits for the end of the command.
-    async fn wait(&self, child: &mut Child, has_ended: &CancellationToken) -> io::Result<ExitStatus> {
+    async fn wait(
+        &self,
+        child: &mut Child,
+        has_ended: &CancellationToken,
+    ) -> io::Result<ExitStatus> {
         let status = child.wait().await;
         self.leader.store(0, Ordering::Relaxed);
         has_ended.cancel();
@@ -111,9 +115,7 @@ async fn piped(mut command: Command, io: ExecIo) -> io::Result<ExitStatus> {
             copy(stderr, &output, ExecOutput::Stderr, &has_ended)
         )
     };
-    let running = async {
-        tokio::join!(session.wait(&mut child, &has_ended), copies).0
-    };
+    let running = async { tokio::join!(session.wait(&mut child, &has_ended), copies).0 };
     tokio::select! {
         status = running => status,
         () = output.closed() => Err(caller_gone()),
@@ -208,9 +210,7 @@ async fn on_terminal(
             }
         }
     };
-    let running = async {
-        tokio::join!(session.wait(&mut child, &has_ended), copying).0
-    };
+    let running = async { tokio::join!(session.wait(&mut child, &has_ended), copying).0 };
     tokio::select! {
         status = running => status,
         () = output.closed() => Err(caller_gone()),

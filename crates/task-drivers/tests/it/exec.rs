@@ -141,7 +141,10 @@ async fn a_command_whose_caller_leaves_is_killed_with_its_children() {
             .unwrap();
         let error = result.unwrap_err().to_string();
         assert!(error.contains("its caller is gone"), "{error}");
-        let pids: Vec<i32> = said.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        let pids: Vec<i32> = said
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
         assert_eq!(pids.len(), 2);
         wait_for("the command to be gone", || {
             (!pids.iter().any(|pid| is_alive(*pid))).then_some(())
@@ -201,7 +204,10 @@ async fn a_terminal_has_a_size_and_ends_its_input_by_a_character() {
     };
     let (code, stdout, stderr) = run(&bench, command, "typed\n").await;
     assert!(stdout.contains("33 101"), "{stdout:?}");
-    assert!(stdout.matches("typed").count() >= 2, "echo and cat: {stdout:?}");
+    assert!(
+        stdout.matches("typed").count() >= 2,
+        "echo and cat: {stdout:?}"
+    );
     assert_eq!((code, stderr.as_str()), (4, ""));
     end(bench).await;
 }
@@ -211,9 +217,15 @@ async fn an_ended_task_and_other_drivers_run_no_commands() {
     let bench = Bench::new();
     bench.start("exit 0").await.unwrap();
     bench.wait().await;
-    let refused = bench.driver.exec(&bench.id(1), shell("true"), ends().1).await;
-    assert!(matches!(refused, Err(DriverError::UnknownTask { .. })), "{refused:?}");
-    let mock = MockDriver::new();
+    let refused = bench
+        .driver
+        .exec(&bench.id(1), shell("true"), ends().1)
+        .await;
+    assert!(
+        matches!(refused, Err(DriverError::UnknownTask { .. })),
+        "{refused:?}"
+    );
+    let mock = MockDriver::default();
     let refused = mock.exec(&bench.id(1), shell("true"), ends().1).await;
     assert_eq!(
         refused.unwrap_err().to_string(),

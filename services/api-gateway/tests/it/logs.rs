@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
 use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest,
+    NodeRestartResponse,
 };
 use proto::v1;
 use proto::v1::exec_input::Input;
@@ -345,7 +346,10 @@ async fn a_command_is_relayed_both_ways_and_ends_with_its_caller() {
     let unknown = tokio_stream::iter([input(Input::Start(start("db")))]);
     let refused = client.exec(unknown).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(refused.message().contains("want one of server"), "{refused:?}");
+    assert!(
+        refused.message().contains("want one of server"),
+        "{refused:?}"
+    );
     let without_start = tokio_stream::iter([input(Input::Stdin(b"x".to_vec()))]);
     let refused = client.exec(without_start).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
@@ -354,7 +358,10 @@ async fn a_command_is_relayed_both_ways_and_ends_with_its_caller() {
     sender.send(input(Input::Start(start("")))).await.unwrap();
     let stream = client.exec(ReceiverStream::new(receiver)).await.unwrap();
     let mut outputs = stream.into_inner();
-    sender.send(input(Input::Stdin(b"hello".to_vec()))).await.unwrap();
+    sender
+        .send(input(Input::Stdin(b"hello".to_vec())))
+        .await
+        .unwrap();
     let echoed = outputs.message().await.unwrap().unwrap();
     assert_eq!(echoed.output, Some(Output::Stdout(b"hello".to_vec())));
     assert_eq!(files.execs.load(Ordering::SeqCst), 1);

@@ -95,9 +95,7 @@ async fn pass_on(mut inputs: Streaming<NodeExecInput>, queue: mpsc::Sender<ExecI
     }
 }
 
-async fn next_output(
-    exec: Option<Exec>,
-) -> Option<(Result<v1::ExecOutput, Status>, Option<Exec>)> {
+async fn next_output(exec: Option<Exec>) -> Option<(Result<v1::ExecOutput, Status>, Option<Exec>)> {
     let mut exec = exec?;
     let output = match exec.output.recv().await {
         Some(ExecOutput::Stdout(data)) => Output::Stdout(data),

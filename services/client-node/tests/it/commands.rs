@@ -99,7 +99,10 @@ impl Session {
             let message = self.output.message().await.unwrap().unwrap();
             if let Some(Output::Stdout(data)) = message.output {
                 let text = String::from_utf8(data).unwrap();
-                return text.split_whitespace().map(|it| it.parse().unwrap()).collect();
+                return text
+                    .split_whitespace()
+                    .map(|it| it.parse().unwrap())
+                    .collect();
             }
         }
     }
@@ -119,19 +122,30 @@ async fn a_command_ends_by_itself_with_its_caller_or_with_its_task() {
         secret: cluster.facts().registrations[0].secret.clone(),
     };
     let script = "cat; echo $NOMAD_TASK_NAME; exit 3";
-    assert_eq!(caller.run(script, "typed\n").await, (3, "typed\nserver\n".to_owned()));
+    assert_eq!(
+        caller.run(script, "typed\n").await,
+        (3, "typed\nserver\n".to_owned())
+    );
 
-    let mut left = caller.begin("server", "echo $$; sleep 600", None).await.unwrap();
+    let mut left = caller
+        .begin("server", "echo $$; sleep 600", None)
+        .await
+        .unwrap();
     let pid = left.numbers().await[0];
     drop(left);
-    wait_for("the command without a caller to be gone", LIMIT, async || {
-        (!is_alive(pid)).then_some(())
-    })
+    wait_for(
+        "the command without a caller to be gone",
+        LIMIT,
+        async || (!is_alive(pid)).then_some(()),
+    )
     .await;
 
     let unknown = caller.begin("db", "true", None).await.err().unwrap();
     assert_eq!(unknown.code(), Code::FailedPrecondition);
-    assert!(unknown.message().contains("want one of server"), "{unknown}");
+    assert!(
+        unknown.message().contains("want one of server"),
+        "{unknown}"
+    );
     let other = Caller {
         secret: "other".to_owned(),
         ..caller
@@ -166,7 +180,10 @@ async fn a_command_ends_by_itself_with_its_caller_or_with_its_task() {
         "{ended:?}"
     );
     let refused = caller.begin("server", "true", None).await.err().unwrap();
-    assert!(refused.message().contains("\"server\" is not running"), "{refused}");
+    assert!(
+        refused.message().contains("\"server\" is not running"),
+        "{refused}"
+    );
     place.is_empty().await;
     node.stop().await;
 }
@@ -188,7 +205,10 @@ async fn a_node_can_refuse_commands() {
     };
     let refused = caller.begin("server", "true", None).await.err().unwrap();
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(refused.message().contains("disable_remote_exec"), "{refused}");
+    assert!(
+        refused.message().contains("disable_remote_exec"),
+        "{refused}"
+    );
     cluster.stop(id);
     cluster.until(id, ClientStatus::Complete).await;
     node.stop().await;
@@ -213,7 +233,10 @@ async fn a_command_in_a_container_ends_by_itself_or_with_its_caller() {
         secret: record.secret.clone(),
     };
     let script = "read line; echo \"$line from $NOMAD_TASK_NAME\"; exit 3";
-    assert_eq!(caller.run(script, "hello\n").await, (3, "hello from server\n".to_owned()));
+    assert_eq!(
+        caller.run(script, "hello\n").await,
+        (3, "hello from server\n".to_owned())
+    );
     let until_end = "while read line; do last=$line; done; echo $last";
     assert_eq!(caller.run(until_end, "a\nb\n").await, (0, "b\n".to_owned()));
 
@@ -232,11 +255,15 @@ async fn a_command_in_a_container_ends_by_itself_or_with_its_caller() {
     left.numbers().await;
     drop(left);
     let alive = place.path().join(format!("alloc/{id}/server/local/alive"));
-    wait_for("the command without a caller to be gone", LIMIT, async || {
-        let _ = std::fs::remove_file(&alive);
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        (!alive.exists()).then_some(())
-    })
+    wait_for(
+        "the command without a caller to be gone",
+        LIMIT,
+        async || {
+            let _ = std::fs::remove_file(&alive);
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            (!alive.exists()).then_some(())
+        },
+    )
     .await;
     cluster.stop(id);
     cluster.until(id, ClientStatus::Complete).await;

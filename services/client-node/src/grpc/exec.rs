@@ -8,6 +8,7 @@ use proto::internal::v1::NodeExecInput;
 use proto::v1::exec_input::Input;
 use proto::v1::exec_output::Output;
 use proto::v1::{self, ExecStart};
+use task_drivers::exec::PART_BYTES;
 use task_drivers::{ExecCommand, ExecInput, ExecOutput, TerminalSize};
 use task_runner::exec::{Exec, ExecError, ExecRefusal};
 use tokio::sync::mpsc;
@@ -78,19 +79,27 @@ async fn pass_on(mut inputs: Streaming<NodeExecInput>, queue: mpsc::Sender<ExecI
         };
         let input = match message {
             Ok(Some(message)) => message.input.and_then(|input| input.input),
-            Ok(None) => Some(Input::Stdin(Vec::new())),
+            Ok(None) => {
+                // The command may have ended.
+                let _ = queue.send(ExecInput::EndOfStdin).await;
+                return;
+            }
             // The caller is gone; the end of its output tells the command.
             Err(_) => return,
         };
-        let is_end = matches!(&input, Some(Input::Stdin(data)) if data.is_empty());
-        let part = match input {
-            Some(Input::Stdin(_)) if is_end => ExecInput::EndOfStdin,
-            Some(Input::Stdin(data)) => ExecInput::Stdin(data),
-            Some(Input::TerminalSize(to)) => ExecInput::Resize(size(to)),
-            Some(Input::Start(_)) | None => continue,
+        let parts = match input {
+            Some(Input::Stdin(data)) if data.is_empty() => vec![ExecInput::EndOfStdin],
+            Some(Input::Stdin(data)) => {
+                let parts = data.chunks(PART_BYTES);
+                parts.map(|part| ExecInput::Stdin(part.to_vec())).collect()
+            }
+            Some(Input::TerminalSize(to)) => vec![ExecInput::Resize(size(to))],
+            Some(Input::Start(_)) | None => Vec::new(),
         };
-        if queue.send(part).await.is_err() {
-            return;
+        for part in parts {
+            if queue.send(part).await.is_err() {
+                return;
+            }
         }
     }
 }

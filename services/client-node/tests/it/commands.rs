@@ -127,6 +127,15 @@ async fn a_command_ends_by_itself_with_its_caller_or_with_its_task() {
         (3, "typed\nserver\n".to_owned())
     );
 
+    // A caller that sends no more has sent the end of the input.
+    let mut silent = caller
+        .begin("server", "cat; sleep 0.2; exit 6", None)
+        .await
+        .unwrap();
+    silent.write("last").await;
+    silent.input = mpsc::channel(1).0;
+    assert_eq!(silent.end().await.unwrap(), (6, "last".to_owned()));
+
     let mut left = caller
         .begin("server", "echo $$; sleep 600", None)
         .await

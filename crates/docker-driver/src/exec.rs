@@ -6,7 +6,7 @@ use std::fs;
 use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, ResizeExecOptions, StartExecOptions, StartExecResults};
 use futures::StreamExt as _;
-use task_drivers::exec::PART_BYTES;
+use task_drivers::command::PART_BYTES;
 use task_drivers::{
     DriverError, ExecCommand, ExecInput, ExecIo, ExecOutput, TaskId, TerminalSize, kill_session,
 };

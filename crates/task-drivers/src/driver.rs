@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::dirs::TaskDirs;
-use crate::exec::{ExecCommand, ExecIo};
+use crate::command::{ExecCommand, ExecIo};
 use crate::resource_limits::ResourceLimits;
 use crate::usage::Usage;
 

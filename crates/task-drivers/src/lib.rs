@@ -3,7 +3,7 @@
 //! In reading order: [`driver`] is the interface of every driver; [`resource_limits`] of a task;
 //! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal; [`env`](mod@env)
 //! holds a task's variables and their interpolation, [`config`] the options of its `config` block;
-//! [`volumes`] and [`dispatch_payload`] prepare its start; [`exec`] describes commands beside it; [`mock_driver`] simulates tasks;
+//! [`volumes`] and [`dispatch_payload`] prepare its start; [`command`] describes commands beside it; [`mock_driver`] simulates tasks;
 //! [`raw_exec`] runs plain processes, each under its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
 //!
@@ -19,7 +19,7 @@ pub mod dirs;
 pub mod dispatch_payload;
 pub mod driver;
 pub mod env;
-pub mod exec;
+pub mod command;
 pub mod log_files;
 pub mod log_reader;
 pub mod mock_driver;
@@ -38,7 +38,7 @@ pub use driver::{
     Recovery, StartError, TaskConfig, TaskId, TaskMount, TaskNames, TaskNetwork,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
-pub use exec::{ExecCommand, ExecInput, ExecIo, ExecOutput, TerminalSize};
+pub use command::{ExecCommand, ExecInput, ExecIo, ExecOutput, TerminalSize};
 pub use mock_driver::MockDriver;
 pub use process_id::{boot_id, kill_session};
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};

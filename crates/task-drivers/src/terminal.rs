@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 
-use crate::exec::TerminalSize;
+use crate::command::TerminalSize;
 
 /// The character that ends the input of a program that reads lines: Ctrl-D.
 const END_OF_INPUT: [u8; 1] = [4];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lifecycle::NoProcess;
 use service_kit::CancellationToken;
-use task_drivers::exec::PARTS;
+use task_drivers::command::PARTS;
 use task_drivers::{DriverError, ExecCommand, ExecInput, ExecIo, ExecOutput};
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, mpsc, oneshot};
 use tokio::time::sleep;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::tasks::RawExec;
 use crate::driver::{DriverError, TaskId};
-use crate::exec::{ExecCommand, ExecInput, ExecIo, ExecOutput, PART_BYTES};
+use crate::command::{ExecCommand, ExecInput, ExecIo, ExecOutput, PART_BYTES};
 use crate::process_id::kill_session;
 use crate::supervisor::command::EXEC_FLAG;
 use crate::supervisor::files::{EXIT, INTENT};

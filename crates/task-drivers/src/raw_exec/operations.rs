@@ -16,7 +16,7 @@ use crate::driver::{
     BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
     TaskConfig, TaskId,
 };
-use crate::exec::{ExecCommand, ExecIo};
+use crate::command::{ExecCommand, ExecIo};
 use crate::resource_limits::ResourceLimits;
 use crate::supervisor::files::{self, INTENT, Intent, Logs, Survives};
 use crate::supervisor::mode::Mode;

@@ -4,7 +4,7 @@
 
 mod bench;
 mod environment;
-mod exec;
+mod commands;
 mod mock;
 mod raw_exec;
 mod recovery;

@@ -8,7 +8,7 @@ use proto::internal::v1::NodeExecInput;
 use proto::v1::exec_input::Input;
 use proto::v1::exec_output::Output;
 use proto::v1::{self, ExecStart};
-use task_drivers::exec::PART_BYTES;
+use task_drivers::command::PART_BYTES;
 use task_drivers::{ExecCommand, ExecInput, ExecOutput, TerminalSize};
 use task_runner::exec::{Exec, ExecError, ExecRefusal};
 use tokio::sync::mpsc;

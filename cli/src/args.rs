@@ -216,6 +216,8 @@ pub enum Command {
     Validate(job::Validate),
     /// Alias of: kafila alloc logs
     Logs(alloc::Logs),
+    /// Alias of: kafila alloc exec
+    Exec(alloc::Exec),
     // Old names that scripts still use.
     #[command(hide = true)]
     AllocStatus(alloc::Status),

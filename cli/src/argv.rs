@@ -45,6 +45,10 @@ pub fn normalise(words: impl IntoIterator<Item = OsString>, root: &Command) -> N
                 _ => lost = true,
             }
             out.push(word);
+            if lost && takes_a_command(command) {
+                out.extend(words);
+                break;
+            }
             continue;
         };
         match flag.kind(command) {
@@ -61,6 +65,11 @@ pub fn normalise(words: impl IntoIterator<Item = OsString>, root: &Command) -> N
         words: out,
         command,
     }
+}
+
+/// Returns whether the arguments end with a command line, whose flags are its own.
+fn takes_a_command(command: &Command) -> bool {
+    command.get_positionals().any(Arg::is_trailing_var_arg_set)
 }
 
 /// A flag: a word that begins with a dash, longer than the dash.
@@ -233,6 +242,11 @@ mod tests {
             (
                 "kafila job run --check-index 7 f",
                 "kafila job run --check-index=7 f",
+            ),
+            // The flags of a command in a task are its own.
+            (
+                "kafila alloc exec -task web -i=false 8a3f ls -detach -i=false",
+                "kafila alloc exec --task=web -i=false 8a3f ls -detach -i=false",
             ),
             // Global flags, before and after the command.
             (

@@ -84,6 +84,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Alloc(alloc_args::Command::Logs(args)) | Command::Logs(args) => {
             alloc::logs::run(context, &args).await
         }
+        Command::Alloc(alloc_args::Command::Exec(args)) | Command::Exec(args) => {
+            alloc::exec::run(context, &args).await
+        }
         Command::Alloc(alloc_args::Command::Checks(args)) => {
             alloc::checks::run(context, &args).await
         }

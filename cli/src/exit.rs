@@ -15,6 +15,8 @@ pub enum Exit {
     PlanChanges,
     /// A failed dry run, distinct from one that found changes.
     PlanFailed,
+    /// The exit code of a command beside a task.
+    OfCommand(u8),
     /// Unknown command.
     UnknownCommand,
     /// Interrupted by the user: 128 + SIGINT.
@@ -38,6 +40,7 @@ impl Exit {
             Self::Success => 0,
             Self::Failure | Self::PlanChanges => 1,
             Self::PlacementFailed => 2,
+            Self::OfCommand(code) => code,
             Self::UnknownCommand => 127,
             Self::Interrupted => 130,
             Self::BrokenPipe => 141,
@@ -64,6 +67,7 @@ mod tests {
             (Exit::PlacementFailed, 2),
             (Exit::PlanChanges, 1),
             (Exit::PlanFailed, 255),
+            (Exit::OfCommand(3), 3),
             (Exit::UnknownCommand, 127),
             (Exit::Interrupted, 130),
             (Exit::BrokenPipe, 141),

@@ -62,10 +62,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("agent-info", NO_AGENT),
     command(
-        "alloc exec",
-        "log in to the node, which 'kafila alloc status ID' shows",
-    ),
-    command(
         "alloc fs",
         "use 'kafila alloc logs ID' for the output of tasks; other files are on the node",
     ),
@@ -82,10 +78,6 @@ const COMMANDS: &[Command] = &[
     command(
         "config",
         "each service validates its settings when it starts",
-    ),
-    command(
-        "exec",
-        "log in to the node, which 'kafila alloc status ID' shows",
     ),
     command("fmt", NO_PART),
     command(
@@ -276,7 +268,8 @@ mod tests {
             ("kafila job start web", Some("'job start'")),
             ("kafila --address=a:1 job start", Some("'job start'")),
             ("kafila acl token create --name=x", Some("'acl'")),
-            ("kafila exec 8a3f sh", Some("'exec'")),
+            ("kafila fs 8a3f /", Some("'fs'")),
+            ("kafila exec 8a3f sh", None),
             (
                 "kafila system reconcile summaries",
                 Some("'system reconcile'"),

@@ -273,6 +273,8 @@ def rpcs_of(
     return [
         rpc_of(file, service, method, comments.get((6, index, 2, position), ""), messages)
         for position, method in enumerate(service.method)
+        # Calls that send a stream need a terminal or a pipe: they are the command's.
+        if not method.client_streaming
     ]
 
 

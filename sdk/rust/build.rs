@@ -138,6 +138,16 @@ impl Api<'_> {
             message(method.output_type())?,
         );
         let rpc = method.name();
+        if method.client_streaming() {
+            writeln!(
+                code,
+                "    pub fn {}(self, requests: impl Stream<Item = v1::{input}> + Send + 'static) \
+                 -> DuplexCall<'a, v1::{input}, v1::{output}> {{\n\
+                 \x20       DuplexCall::new(self.0, \"/{PACKAGE}.{service}/{rpc}\", requests)\n    }}",
+                snake(rpc),
+            )?;
+            return Ok(());
+        }
         let (kind, call) = if method.server_streaming() {
             ("StreamCall", "StreamCall")
         } else {

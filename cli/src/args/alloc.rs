@@ -8,6 +8,8 @@ pub enum Command {
     Status(Status),
     /// Print the output of a task
     Logs(Logs),
+    /// Run a command beside a running task
+    Exec(Exec),
     /// Restart tasks of an allocation in place
     Restart(Restart),
     /// Stop an allocation; the scheduler replaces it
@@ -35,6 +37,49 @@ Examples:
   kafila alloc checks 8a3f2c1e
 
 Exit codes: 0 shown, also without checks; 1 no such allocation, ambiguous, or its node did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXEC_EXAMPLES)]
+pub struct Exec {
+    /// The task; optional if there is only one
+    #[arg(long = "task", value_name = "TASK", value_parser = super::values::id)]
+    pub task: Option<String>,
+    /// Use the newest running allocation of this job
+    #[arg(long, value_name = "JOB", value_parser = super::values::id)]
+    pub job: Option<String>,
+    /// With -job: use this task group
+    #[arg(long, value_name = "GROUP", requires = "job", value_parser = super::values::id)]
+    pub group: Option<String>,
+    /// Pass standard input on; -i=false closes it
+    #[arg(short = 'i', value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub interactive: bool,
+    /// Run the command on a terminal [default: true if input and output are terminals]
+    #[arg(short = 't', value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub terminal: Option<bool>,
+    /// The escape character of a terminal session, "none" for none: typed at the start of a line, with a
+    /// dot after it, it ends the session
+    #[arg(short = 'e', value_name = "CHAR", default_value = "~", value_parser = super::values::escape)]
+    pub escape: super::values::Escape,
+    /// The allocation, or a unique prefix of its ID (not with -job), then the command and its arguments
+    #[arg(value_name = "ALLOC COMMAND", required = true, num_args = 1.., trailing_var_arg = true,
+          allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+const EXEC_EXAMPLES: &str = "\
+Examples:
+  kafila alloc exec 8a3f2c1e sh                      a shell, if there is one task
+  kafila alloc exec -task server 8a3f2c1e ps -ef
+  kafila alloc exec -job web cat /etc/hosts          newest running allocation of the job web
+  kafila alloc exec 8a3f2c1e sh -c 'cat >f' <file    standard input until its end
+
+The command runs as the task's user, in its directory or container, with its variables and limits. It is
+killed when this command ends.
+
+Exit codes: the command's own, 128 and the signal's number if a signal ended it; 126 it cannot be run, 127
+there is no such program; 1 no such allocation or task, the task does not run, or its node refuses.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RESTART_EXAMPLES)]

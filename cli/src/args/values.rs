@@ -19,6 +19,19 @@ pub(crate) fn id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// The escape character of a terminal session; `None`: there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Escape(pub Option<u8>);
+
+/// Parses an escape character.
+pub(crate) fn escape(text: &str) -> Result<Escape, String> {
+    match text.as_bytes() {
+        b"none" | b"" => Ok(Escape(None)),
+        [only] if only.is_ascii_graphic() => Ok(Escape(Some(*only))),
+        _ => Err("expected one ASCII character, for example ~, or none".to_owned()),
+    }
+}
+
 /// Parses a duration of 1 ms or more.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration = jobspec::parse_duration(text).map_err(|error| error.to_string())?;

@@ -1,8 +1,11 @@
 //! `kafila alloc …`
 
 pub(crate) mod checks;
+mod escape;
+pub(crate) mod exec;
 pub(crate) mod logs;
 pub(crate) mod restart;
 pub(crate) mod status;
 pub(crate) mod stop;
 mod tail;
+mod tty;

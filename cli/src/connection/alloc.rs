@@ -1,10 +1,13 @@
 //! RPCs on allocations.
 
+use futures::Stream;
 use kafila_client::Opened;
 use proto::v1;
 
 use super::transport::Connection;
 use crate::error::Error;
+
+const DOING_EXEC: &str = "running the command";
 
 /// The part of a log to read.
 pub(crate) type LogsRequest = v1::LogsRequest;
@@ -67,6 +70,23 @@ impl Connection {
             .call(&doing, self.api().allocations().get_checks(message))
             .await?;
         Ok(answer.checks)
+    }
+
+    /// Starts a command beside a task; the timeout applies to its start.
+    pub(crate) async fn exec(
+        &self,
+        inputs: impl Stream<Item = v1::ExecInput> + Send + 'static,
+    ) -> Result<Opened<v1::ExecOutput>, Error> {
+        self.call(DOING_EXEC, self.api().allocations().exec(inputs))
+            .await
+    }
+
+    /// Returns the next message of a command; `None` at the end.
+    pub(crate) async fn next_output(
+        &self,
+        stream: &mut Opened<v1::ExecOutput>,
+    ) -> Result<Option<v1::ExecOutput>, Error> {
+        self.call_waiting(DOING_EXEC, stream.next()).await
     }
 
     /// Restarts tasks in place. Not retried after an unknown outcome, which would restart them twice.

@@ -16,6 +16,7 @@ mod command;
 mod gateway;
 mod state;
 
+mod alloc_exec;
 mod alloc_logs;
 mod alloc_status;
 mod connection;

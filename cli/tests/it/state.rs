@@ -69,6 +69,7 @@ pub(crate) struct FakeState {
     pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
     pub(crate) explain_requests: Vec<v1::ExplainEvaluationRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,
+    pub(crate) exec_starts: Vec<v1::ExecStart>,
     pub(crate) restart_requests: Vec<v1::RestartAllocationRequest>,
     /// Refusals of the next restarts.
     pub(crate) restart_refusals: VecDeque<Status>,

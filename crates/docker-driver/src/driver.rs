@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
-    BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, Messages, NetworkAsk,
-    NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId, Usage,
+    BoxFuture, Driver, DriverAddress, DriverError, ExecCommand, ExecIo, Fingerprint, Messages,
+    NetworkAsk, NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId, Usage,
 };
 
 use crate::settings::NAME;
@@ -87,6 +87,15 @@ impl Driver for Docker {
         signal: &'a str,
     ) -> BoxFuture<'a, Result<(), DriverError>> {
         Box::pin(self.signal_task(id, signal))
+    }
+
+    fn exec<'a>(
+        &'a self,
+        id: &'a TaskId,
+        command: ExecCommand,
+        io: ExecIo,
+    ) -> BoxFuture<'a, Result<i32, DriverError>> {
+        Box::pin(self.exec_in_container(id, command, io))
     }
 
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {

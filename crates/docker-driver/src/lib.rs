@@ -4,7 +4,7 @@
 //! files write them; `request` turns both into the engine's create request, without I/O; `image` reads
 //! image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk name
 //! every container before it exists; `container` are names, labels and states, `engine` the link to the
-//! engine; `tasks` is the driver's state, and `images`, `start`, `wait` and `stop` its operations behind
+//! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations behind
 //! the interface in `driver`; `logs` copies output into the task's log files;
 //! `pause` owns the network namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine and removes unknown containers.
 //!
@@ -17,6 +17,7 @@ pub mod config;
 mod container;
 mod driver;
 mod engine;
+mod exec;
 mod image;
 mod images;
 mod logs;

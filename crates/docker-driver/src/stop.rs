@@ -79,7 +79,7 @@ impl Docker {
             })
     }
 
-    async fn find_running(&self, id: &TaskId) -> Result<Option<Found>, DriverError> {
+    pub(crate) async fn find_running(&self, id: &TaskId) -> Result<Option<Found>, DriverError> {
         let found = self.find_attempt(id).await.map_err(engine(id))?;
         Ok(found.filter(|found| found.state == State::Running))
     }

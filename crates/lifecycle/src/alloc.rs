@@ -5,7 +5,7 @@ mod restart;
 mod settle;
 mod view;
 
-pub use restart::RestartRefusal;
+pub use restart::{NoProcess, RestartRefusal};
 
 use std::collections::BTreeMap;
 

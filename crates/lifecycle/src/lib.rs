@@ -37,7 +37,7 @@ pub mod time;
 #[cfg(test)]
 mod tests;
 
-pub use alloc::{AllocRunner, AllocState, Boot, RestartRefusal};
+pub use alloc::{AllocRunner, AllocState, Boot, NoProcess, RestartRefusal};
 pub use assignment::{
     Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update,
     predecessors_first,

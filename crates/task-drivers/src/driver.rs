@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::command::{ExecCommand, ExecIo};
 use crate::dirs::TaskDirs;
 use crate::resource_limits::ResourceLimits;
 use crate::usage::Usage;
@@ -101,6 +102,19 @@ pub trait Driver: Send + Sync {
         id: &'a TaskId,
         signal: &'a str,
     ) -> BoxFuture<'a, Result<(), DriverError>>;
+
+    /// Runs a command beside a running task, as its user and within its limits; returns the command's
+    /// exit code once all output is sent. Dropping the future kills the command, and so does the end of
+    /// its reader.
+    fn exec<'a>(
+        &'a self,
+        _id: &'a TaskId,
+        _command: ExecCommand,
+        _io: ExecIo,
+    ) -> BoxFuture<'a, Result<i32, DriverError>> {
+        let driver = self.name();
+        Box::pin(async move { Err(DriverError::NoCommands { driver }) })
+    }
 
     /// Removes the records of a task that has ended.
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
@@ -323,6 +337,10 @@ pub enum DriverError {
     Engine { id: TaskId, reason: String },
     #[error("the supervisor of task {id} refuses: {reason}")]
     Refused { id: TaskId, reason: String },
+    #[error("driver {driver} cannot run commands in its tasks")]
+    NoCommands { driver: &'static str },
+    #[error("cannot run a command beside task {id}: {reason}")]
+    Exec { id: TaskId, reason: String },
     #[error("cannot remove the records of task {id}")]
     Forget {
         id: TaskId,

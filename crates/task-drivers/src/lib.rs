@@ -3,8 +3,9 @@
 //! In reading order: [`driver`] is the interface of every driver; [`resource_limits`] of a task;
 //! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal; [`env`](mod@env)
 //! holds a task's variables and their interpolation, [`config`] the options of its `config` block;
-//! [`volumes`] and [`dispatch_payload`] prepare its start; [`mock_driver`] simulates tasks;
-//! [`exec`] isolated and [`raw_exec`] plain processes, each under its own [`supervisor`], a small process that
+//! [`volumes`] and [`dispatch_payload`] prepare its start; [`command`] describes commands beside it;
+//! [`mock_driver`] simulates tasks; [`exec`] runs isolated and [`raw_exec`] plain processes, each under
+//! its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
 //!
 //! Starts and restarts are decided elsewhere (`crates/lifecycle`).
@@ -12,6 +13,7 @@
 mod affinity;
 pub mod alloc_dirs;
 mod cgroup;
+pub mod command;
 pub mod config;
 pub mod core_list;
 mod dedicated_cores;
@@ -28,10 +30,12 @@ pub mod raw_exec;
 pub mod resource_limits;
 mod signals;
 pub mod supervisor;
+mod terminal;
 mod usage;
 mod user;
 pub mod volumes;
 
+pub use command::{ExecCommand, ExecInput, ExecIo, ExecOutput, TerminalSize};
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
     BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, MachineSize, Messages, NetworkAsk,
@@ -40,7 +44,7 @@ pub use driver::{
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use exec::{Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
 pub use mock_driver::MockDriver;
-pub use process_id::boot_id;
+pub use process_id::{boot_id, kill_session};
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
 pub use resource_limits::ResourceLimits;
 pub use usage::Usage;

@@ -82,6 +82,15 @@ pub(crate) fn of_task(task_id: &str, group: Option<i32>) -> Vec<i32> {
         .collect()
 }
 
+/// Kills every process of a session, given the id of its leader.
+pub fn kill_session(leader: i32) {
+    let members = stats().filter(|stat| stat.session == leader && !is_dead(stat.state));
+    for pid in members.map(|stat| stat.pid) {
+        // One that has ended meanwhile is not an error.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}
+
 fn is_dead(state: char) -> bool {
     matches!(state, 'Z' | 'X')
 }

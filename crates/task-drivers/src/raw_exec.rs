@@ -4,9 +4,10 @@
 //! The record of an attempt is a directory, `<state>/<alloc id>/<task>/<attempt>`, created before
 //! anything runs; every process is found again from there. In reading order: [`settings`] of the
 //! node, [`options`] of a job, [`link`] to a supervisor, [`tasks`] with the driver's state,
-//! [`recover`] of processes after a restart of the agent, [`operations`] of the driver, and
-//! [`shared_cores`] for tasks that share cpu.
+//! [`recover`] of processes after a restart of the agent, [`operations`] of the driver, [`exec`]
+//! of commands beside a task, and [`shared_cores`] for tasks that share cpu.
 
+mod exec;
 mod link;
 mod operations;
 mod options;

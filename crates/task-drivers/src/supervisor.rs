@@ -4,14 +4,16 @@
 //! It is the agent's own binary, started with a hidden subcommand that calls [`main`]. It has no
 //! async runtime and a handful of small threads. In reading order: [`protocol`] between agent and
 //! supervisor; [`files`] in the supervisor's directory; [`run`] is its main function; [`task`]
-//! starts or adopts the task, in its [`network`] or with [`isolation`]; [`reap`] waits for the task and kills its remaining processes;
-//! [`logs`] copies its output; [`control`] answers the agent.
+//! starts or adopts the task, in its [`network`] or with [`isolation`]; [`reap`] waits for the task and
+//! kills its remaining processes; [`logs`] copies its output; [`control`] answers the agent. [`command`]
+//! turns a process of the agent into a command beside the task.
 //!
 //! The directory identifies the supervisor: a restarted agent finds it there, connects to its socket
 //! and catches up. The agent creates the listening socket and passes it as standard input, so a
 //! connection is never refused while the supervisor starts.
 
 mod clock;
+pub(crate) mod command;
 mod control;
 pub(crate) mod files;
 pub(crate) mod isolation;
@@ -28,16 +30,22 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use self::command::EXEC_FLAG;
 use self::mode::{ADOPT_FLAG, Mode};
 
 /// Runs one supervisor until its task has been forgotten.
 ///
 /// `args` follow the subcommand: the directory, then optionally `--adopt`. Standard input is the
-/// listening socket.
+/// listening socket. With `--exec` and a command line, it becomes that command beside the task.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args = args.into_iter();
     let directory = args.next().map(PathBuf::from);
     let mode = match args.next() {
+        Some(flag) if flag == EXEC_FLAG => {
+            return directory.map_or(ExitCode::from(2), |directory| {
+                command::main(&directory, args)
+            });
+        }
         None => Some(Mode::Start),
         Some(flag) if flag == ADOPT_FLAG => Some(Mode::Adopt),
         Some(_) => None,

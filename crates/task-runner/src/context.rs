@@ -23,6 +23,9 @@ use crate::token_source::{NoTokens, TokenSource};
 /// Networks that are set up or removed at a time: each step runs some programs.
 const NETWORK_SLOTS: usize = 8;
 
+/// Commands beside tasks at a time: each has up to 1 MiB of buffers, and a person or a script in front.
+const EXEC_SLOTS: usize = 16;
+
 /// The drivers of a node, by name.
 pub type Drivers = BTreeMap<&'static str, Arc<dyn Driver>>;
 
@@ -37,6 +40,8 @@ pub struct Context {
     pub networks: Option<Arc<Networks>>,
     /// Limits the networks that change at a time.
     pub network_slots: Semaphore,
+    /// Limits the commands beside tasks; `None`: the node runs none.
+    pub exec_slots: Option<Arc<Semaphore>>,
     /// The node's downloads; `None` on a node without storage.
     pub artifacts: Option<Arc<Artifacts>>,
     pub state: LocalState,
@@ -65,6 +70,7 @@ impl Context {
             alloc_dir: None,
             networks: None,
             network_slots: Semaphore::new(NETWORK_SLOTS),
+            exec_slots: Some(Arc::new(Semaphore::new(EXEC_SLOTS))),
             artifacts: None,
             state,
             reporter: Reporter::default(),

@@ -1,9 +1,12 @@
 //! Handle to an allocation's runner: commands and progress.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lifecycle::{Assignment, RestartRefusal, RestartScope};
+use lifecycle::{Assignment, NoProcess, RestartRefusal, RestartScope};
 use model::Timestamp;
+use task_drivers::{Driver, TaskId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::check_view::CheckView;
@@ -28,8 +31,26 @@ pub enum Command {
     Checks {
         answer: oneshot::Sender<Vec<CheckView>>,
     },
+    /// Answers with the running attempt of a task.
+    FindTask {
+        task: String,
+        answer: oneshot::Sender<Result<RunningTask, NoProcess>>,
+    },
     /// Stop the allocation and remove its files and records.
     Collect,
+}
+
+/// A running task.
+#[derive(Clone)]
+pub struct RunningTask {
+    pub id: TaskId,
+    pub driver: Arc<dyn Driver>,
+}
+
+impl fmt::Debug for RunningTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.id, self.driver.name())
+    }
 }
 
 /// Progress of a runner.
@@ -53,6 +74,14 @@ impl Handle {
     /// Sends a command; ignored by a runner that is gone.
     pub async fn send(&self, command: Command) {
         let _ = self.commands.send(command).await;
+    }
+
+    /// Returns the running attempt of a task; `None`: the runner is gone.
+    pub async fn find_task(&self, task: &str) -> Option<Result<RunningTask, NoProcess>> {
+        let (answer, answered) = oneshot::channel();
+        let task = task.to_owned();
+        self.send(Command::FindTask { task, answer }).await;
+        answered.await.ok()
     }
 
     pub fn has_ended(&self) -> bool {

@@ -10,7 +10,7 @@
 //! [`templates`] renders its templates from [`sources`], and [`identities`] gets and renews its tokens from
 //! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
-//! `checks` runs service checks, and `probe` one request of a check.
+//! `checks` runs service checks, and `probe` one request of a check; [`exec`] runs commands beside tasks.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.
@@ -21,6 +21,7 @@ mod check_view;
 mod checks;
 pub mod clock;
 pub mod context;
+pub mod exec;
 pub mod handle;
 mod identities;
 pub mod leftovers;
@@ -42,7 +43,7 @@ mod token_source;
 pub use check_view::CheckView;
 pub use clock::Clocks;
 pub use context::{Context, Drivers};
-pub use handle::{Command, Handle, Progress};
+pub use handle::{Command, Handle, Progress, RunningTask};
 pub use leftovers::remove_attempt;
 pub use metrics::Metrics;
 pub use reporter::{BATCH_INTERVAL, Reporter};

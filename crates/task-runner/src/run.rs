@@ -193,6 +193,11 @@ impl Runner {
                 let _ = answer.send(self.check_views());
                 None
             }
+            Command::FindTask { task, answer } => {
+                // The caller may have gone.
+                let _ = answer.send(self.find_task(&task));
+                None
+            }
             Command::Restart { scope, answer } => {
                 let affected = self.machine.restartable(&scope);
                 if affected.is_ok() {

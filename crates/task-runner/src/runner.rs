@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Event};
+use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Event, NoProcess};
 use model::{AllocId, ClientStatus};
 use rand::rngs::StdRng;
 use task_drivers::{Driver, DriverAddress, NodeFacts, TaskId};
@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use crate::check_view::CheckRuns;
 use crate::context::Context;
-use crate::handle::{Handle, Progress};
+use crate::handle::{Handle, Progress, RunningTask};
 use crate::network::AllocNetwork;
 use crate::tended::Tended;
 
@@ -75,6 +75,16 @@ impl Runner {
             None => Cow::Borrowed(facts),
             network => Cow::Owned(facts.clone().with_network(network)),
         }
+    }
+
+    pub(crate) fn find_task(&self, task: &str) -> Result<RunningTask, NoProcess> {
+        let attempt = self.machine.running_attempt(task)?;
+        let task_name = || task.to_owned();
+        let driver = self
+            .driver(task)
+            .ok_or_else(|| NoProcess::NotRunning { task: task_name() })?;
+        let id = self.task_id(task, attempt);
+        Ok(RunningTask { id, driver })
     }
 
     pub(crate) fn driver(&self, task: &str) -> Option<Arc<dyn Driver>> {

@@ -1,10 +1,12 @@
 //! Calls before they are made: their deadline, and reads that block, page or watch.
 
+use std::fmt;
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::stream::{self, Stream, TryStreamExt as _};
+use futures::stream::{self, BoxStream, Stream, TryStreamExt as _};
 use prost::Message;
 use tonic::Streaming;
 
@@ -206,6 +208,67 @@ where
                 stream,
             })
         })
+    }
+}
+
+/// One call of an RPC with streams in both directions; `.await` opens it, once and without retries.
+#[must_use = "a stream is opened by `.await`"]
+pub struct DuplexCall<'a, Q, A> {
+    client: &'a Client,
+    path: &'static str,
+    requests: BoxStream<'static, Q>,
+    timeout: Duration,
+    answer: PhantomData<fn() -> A>,
+}
+
+impl<'a, Q, A> DuplexCall<'a, Q, A> {
+    pub(crate) fn new(
+        client: &'a Client,
+        path: &'static str,
+        requests: impl Stream<Item = Q> + Send + 'static,
+    ) -> Self {
+        Self {
+            client,
+            path,
+            requests: Box::pin(requests),
+            timeout: client.config().timeout,
+            answer: PhantomData,
+        }
+    }
+
+    /// Sets the time until the answers begin.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+impl<'a, Q, A> IntoFuture for DuplexCall<'a, Q, A>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    type Output = Result<Opened<A>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let opening = self
+                .client
+                .open_duplex(self.path, self.requests, self.timeout);
+            let (gateway, stream) = opening.await?;
+            Ok(Opened {
+                rpc: self.path,
+                address: gateway.address,
+                stream,
+            })
+        })
+    }
+}
+
+impl<Q, A> fmt::Debug for DuplexCall<'_, Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.path)
     }
 }
 

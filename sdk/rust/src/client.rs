@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use http::uri::PathAndQuery;
 use prost::Message;
 use rand::RngExt as _;
@@ -233,6 +234,38 @@ impl Client {
             Ok(Ok(stream)) => return Ok((gateway, stream.into_inner())),
             Ok(Err(status)) => Error::new(method.path, &gateway.address, status, limit),
             Err(_) => Error::silent(method.path, &gateway.address, limit),
+        };
+        if error.is_failover() {
+            self.leave(&gateway);
+        }
+        Err(error)
+    }
+
+    /// Opens streams in both directions at the present gateway; `limit` is the time until the answers
+    /// begin.
+    pub(crate) async fn open_duplex<Q, A>(
+        &self,
+        path: &'static str,
+        requests: BoxStream<'static, Q>,
+        limit: Duration,
+    ) -> Result<(Gateway, Streaming<A>), Error>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let gateway = self.gateway().clone();
+        let opening = async {
+            let mut request = Request::new(requests);
+            self.add_metadata(&mut request);
+            let mut grpc = self.ready(&gateway).await?;
+            let codec = ProstCodec::<Q, A>::default();
+            grpc.streaming(request, PathAndQuery::from_static(path), codec)
+                .await
+        };
+        let error = match tokio::time::timeout(limit, opening).await {
+            Ok(Ok(stream)) => return Ok((gateway, stream.into_inner())),
+            Ok(Err(status)) => Error::new(path, &gateway.address, status, limit),
+            Err(_) => Error::silent(path, &gateway.address, limit),
         };
         if error.is_failover() {
             self.leave(&gateway);

@@ -31,7 +31,7 @@ mod read;
 pub mod rpc;
 mod wait;
 
-pub use call::{Call, Opened, StreamCall};
+pub use call::{Call, DuplexCall, Opened, StreamCall};
 pub use client::Client;
 pub use config::{Config, ConfigError, MetadataSource, RetryPolicy, Tls};
 pub use error::{Error, Kind};

@@ -206,7 +206,7 @@ impl App {
             node_id: opened.identity.node_id.to_string(),
             secret: opened.identity.secret.clone(),
         };
-        let tasks = task_runner::Context {
+        let mut tasks = task_runner::Context {
             tokens: Arc::new(tokens),
             vault: parts.vault,
             facts: NodeFacts::new(&node, &config.region),
@@ -226,6 +226,9 @@ impl App {
                 parts.ids,
             )
         };
+        if config.disable_remote_exec {
+            tasks.exec_slots = None;
+        }
         let context = Context {
             identity: opened.identity,
             tasks: Arc::new(tasks),

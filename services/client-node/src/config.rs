@@ -95,6 +95,8 @@ pub struct Config {
     /// Kill every task when the agent ends, as a power cut would; for development. By default tasks
     /// go on without the agent.
     pub stop_tasks_on_exit: bool,
+    /// Refuse commands beside the node's tasks (`kafila alloc exec`).
+    pub disable_remote_exec: bool,
     /// Time that open RPCs may take after the signal that ends the agent.
     #[serde(with = "duration")]
     pub shutdown_grace_period: Duration,
@@ -250,6 +252,7 @@ impl Default for Config {
             artifact: ArtifactConfig::default(),
             fingerprint_interval: Duration::from_secs(60),
             stop_tasks_on_exit: false,
+            disable_remote_exec: false,
             shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
         }
     }

@@ -1,17 +1,20 @@
-//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output, restarts of tasks and states of
-//! checks, for gateways that know the node's secret.
+//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output, restarts of tasks, commands
+//! beside them and states of checks, for gateways that know the node's secret.
 
 mod checks;
+mod exec;
 pub(crate) mod files;
 mod logs;
 mod restart;
 
 use proto::internal::v1::node_files_server::NodeFiles;
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest,
+    NodeRestartResponse,
 };
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
+use self::exec::Outputs;
 use self::files::Files;
 use self::logs::Chunks;
 
@@ -27,6 +30,16 @@ impl NodeFiles for Files {
         self.check_secret(&secret)?;
         let chunks = logs::logs(self, request.unwrap_or_default()).await?;
         Ok(Response::new(chunks))
+    }
+
+    type ExecStream = Outputs;
+
+    async fn exec(
+        &self,
+        request: Request<Streaming<NodeExecInput>>,
+    ) -> Result<Response<Self::ExecStream>, Status> {
+        let outputs = exec::exec(self, request.into_inner()).await?;
+        Ok(Response::new(outputs))
     }
 
     async fn checks(

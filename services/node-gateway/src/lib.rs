@@ -9,13 +9,14 @@
 //! [`heartbeats`] remembers them, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
-//! [`restart`] restarts tasks, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
+//! [`restart`] restarts tasks, [`exec`] passes on commands beside them, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
 //! issues the certificates of nodes. [`identities`] signs the tokens of tasks with a key of
 //! [`keyring`], which `keyring_loop` rotates.
 
 pub mod assignments;
 pub mod checks;
 pub mod dispatch_loop;
+pub mod exec;
 pub mod grpc;
 pub mod heartbeats;
 pub mod identities;

@@ -23,6 +23,7 @@ pub struct Metrics {
     /// Reports in one transaction.
     pub report_batch: Histogram,
     pub log_relays: Gauge,
+    pub exec_relays: Gauge,
     introductions: Family<IntroductionLabels, Counter>,
     /// Signed identity tokens.
     pub identity_tokens: Counter,
@@ -53,6 +54,7 @@ impl Default for Metrics {
             // 1 to 1,024: a transaction holds 1,000 operations.
             report_batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             log_relays: Gauge::default(),
+            exec_relays: Gauge::default(),
             introductions: Family::default(),
             identity_tokens: Counter::default(),
             identity_refusals: Counter::default(),
@@ -138,6 +140,11 @@ impl Metrics {
                 "log_relays",
                 "Open streams of task output",
                 &metrics.log_relays,
+            ),
+            (
+                "exec_relays",
+                "Commands beside tasks that callers run through this gateway",
+                &metrics.exec_relays,
             ),
         ];
         for (name, help, gauge) in gauges {

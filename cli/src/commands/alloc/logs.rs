@@ -39,6 +39,9 @@ const REPORT_LAG: Duration = Duration::from_secs(1);
 const MAX_RETRIES: u32 = 10;
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
+/// A command line that names a task.
+const EXAMPLE: &str = "kafila alloc logs ID TASK";
+
 /// Start position in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
@@ -69,7 +72,7 @@ fn streams(args: &Logs) -> &'static [LogStream] {
 
 pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
     let (alloc, task) = find(context, args).await?;
-    let task = choose_task(context, &alloc, task, args.job.is_some()).await?;
+    let task = choose_task(context, &alloc, task, args.job.is_some(), EXAMPLE).await?;
     let (start, streams) = (Start::of(args), streams(args));
     let readers = streams.iter().map(|stream| Reader {
         context,
@@ -171,7 +174,7 @@ fn with_job_hint(error: Error, argument: &str) -> Error {
 }
 
 /// Returns the newest running allocation of a job, or the newest if none runs.
-async fn of_job(
+pub(super) async fn of_job(
     context: &Context,
     job: &str,
     group: Option<&str>,
@@ -209,11 +212,12 @@ async fn of_job(
     Ok(alloc)
 }
 
-async fn choose_task(
+pub(super) async fn choose_task(
     context: &Context,
     alloc: &v1::Allocation,
     named: Option<&str>,
     of_job: bool,
+    example: &str,
 ) -> Result<String, Error> {
     let job = job_of(&context.connection, alloc).await?;
     let groups = job.iter().flat_map(|job| &job.task_groups);
@@ -222,6 +226,7 @@ async fn choose_task(
         .find(|group| group.name() == alloc.task_group);
     let names = render::task::names(alloc, group);
     let short = context.style_err(false).id(&alloc.id);
+    let example_of = |task: &str| example.replace("ID", &short).replace("TASK", task);
     match (named, &names[..]) {
         (Some(named), names) if names.is_empty() || names.iter().any(|name| name == named) => {
             Ok(named.to_owned())
@@ -239,13 +244,14 @@ async fn choose_task(
         }
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(Error::text(format!(
-            "Allocation {short:?} tells of no task: name one, as in kafila alloc logs {short} TASK"
+            "Allocation {short:?} tells of no task: name one, as in {}",
+            example_of("TASK")
         ))),
         (None, names) => Err(Error::text(format!(
             "Allocation {short:?} is running the following tasks:\n  * {}\n\
-             Please specify the task, as in kafila alloc logs {short} {}",
+             Please specify the task, as in {}",
             names.join("\n  * "),
-            names[0]
+            example_of(&names[0])
         ))),
     }
 }

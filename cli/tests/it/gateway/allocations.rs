@@ -57,6 +57,39 @@ impl Allocations for Fake {
         Ok(Response::new(RestartAllocationResponse { tasks }))
     }
 
+    type ExecStream = BoxStream<'static, Result<ExecOutput, Status>>;
+
+    async fn exec(
+        &self,
+        request: Request<tonic::Streaming<ExecInput>>,
+    ) -> Answer<Self::ExecStream> {
+        let mut inputs = request.into_inner();
+        let first = inputs.message().await?.unwrap();
+        let Some(exec_input::Input::Start(start)) = first.input else {
+            return Err(Status::invalid_argument("no start"));
+        };
+        self.state().exec_starts.push(start);
+        let mut stdin = Vec::new();
+        while let Some(message) = inputs.message().await? {
+            match message.input {
+                Some(exec_input::Input::Stdin(data)) if data.is_empty() => break,
+                Some(exec_input::Input::Stdin(data)) => stdin.extend(data),
+                _ => {}
+            }
+        }
+        let outputs = [
+            exec_output::Output::Stdout(stdin),
+            exec_output::Output::Stderr(b"said\n".to_vec()),
+            exec_output::Output::ExitCode(3),
+        ];
+        let message = |output| {
+            Ok(ExecOutput {
+                output: Some(output),
+            })
+        };
+        Ok(Response::new(stream::iter(outputs).map(message).boxed()))
+    }
+
     async fn get_checks(
         &self,
         request: Request<GetAllocationChecksRequest>,

@@ -1,4 +1,5 @@
-//! Restart of an allocation's tasks in place: the request to its node.
+//! Requests to the node of an allocation: the restart of its tasks in place, a command beside one, the
+//! states of its checks.
 
 use lifecycle::RestartScope;
 use model::refusal::{Kind, Refusal};
@@ -7,12 +8,12 @@ use state::{AllocView, Snapshot};
 
 use super::alloc_node::{AllocNode, choose_task, is_away};
 
-/// The reason why tasks cannot be restarted.
+/// The reason why the node cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestartRefusal {
     #[error(transparent)]
     Invalid(#[from] FieldErrors),
-    #[error("allocation {alloc_id} has ended ({status}): no task of it can be restarted")]
+    #[error("allocation {alloc_id} has ended ({status}): none of its tasks runs any more")]
     Ended {
         alloc_id: AllocId,
         status: &'static str,
@@ -89,6 +90,27 @@ pub fn locate(
         });
     }
     to_node(snapshot, view, scope)
+}
+
+/// Returns the node to ask for a command beside `task`, and the task's name; an empty `task` means the
+/// only one.
+///
+/// # Errors
+/// See [`RestartRefusal`].
+pub fn locate_task(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    task: &str,
+) -> Result<(RestartTarget, String), RestartRefusal> {
+    let task = choose_task(snapshot, view, task)?;
+    if view.is_client_terminal() {
+        return Err(RestartRefusal::Ended {
+            alloc_id: view.alloc.id,
+            status: view.client_status().as_str(),
+        });
+    }
+    let target = to_node(snapshot, view, RestartScope::Task(task.clone()))?;
+    Ok((target, task))
 }
 
 fn to_node(

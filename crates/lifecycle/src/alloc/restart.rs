@@ -21,7 +21,39 @@ pub enum RestartRefusal {
     NothingRuns,
 }
 
+/// The reason why there is no running process of a task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoProcess {
+    #[error("the allocation has no task {task:?}: want one of {known}")]
+    UnknownTask { task: String, known: String },
+    #[error("task {task:?} has not started yet")]
+    NotStarted { task: String },
+    #[error("task {task:?} is not running")]
+    NotRunning { task: String },
+}
+
 impl AllocRunner {
+    /// Returns the attempt of a task that runs.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn running_attempt(&self, task: &str) -> Result<u32, NoProcess> {
+        let tasks = &self.state.tasks;
+        let name = || task.to_owned();
+        let Some(runner) = tasks.get(task) else {
+            let known: Vec<&str> = tasks.keys().map(String::as_str).collect();
+            return Err(NoProcess::UnknownTask {
+                task: name(),
+                known: known.join(", "),
+            });
+        };
+        match runner.attempt() {
+            attempt if runner.can_restart() => Ok(attempt),
+            0 => Err(NoProcess::NotStarted { task: name() }),
+            _ => Err(NoProcess::NotRunning { task: name() }),
+        }
+    }
+
     /// Returns the tasks that [`crate::Event::Restart`] with this scope would affect, ordered by name.
     ///
     /// # Errors

@@ -236,3 +236,30 @@ fn a_request_restarts_one_task_or_the_running_ones_or_all() {
     let message = &both.0[0].message;
     assert!(message.contains("excludes all_tasks"), "{message}");
 }
+
+#[test]
+fn only_a_running_task_has_a_process_to_run_a_command_beside() {
+    let spec = service()
+        .with("init", Role::Prestart)
+        .with("main", Role::Main);
+    let mut play = Play::running(spec);
+    let said = |play: &Play, task: &str| {
+        let found = play.runner.running_attempt(task);
+        found.map_err(|refusal| refusal.to_string())
+    };
+    assert_eq!(said(&play, "init"), Ok(1));
+    let waiting = said(&play, "main").unwrap_err();
+    assert!(
+        waiting.contains("\"main\" has not started yet"),
+        "{waiting}"
+    );
+    let unknown = said(&play, "db").unwrap_err();
+    assert!(unknown.contains("want one of init, main"), "{unknown}");
+    play.exited("init", 1, 0);
+    play.started("main", 1);
+    assert_eq!(said(&play, "main"), Ok(1));
+    let ended = said(&play, "init").unwrap_err();
+    assert!(ended.contains("\"init\" is not running"), "{ended}");
+    play.stop();
+    assert!(said(&play, "main").unwrap_err().contains("not running"));
+}

@@ -23,12 +23,14 @@ fn allowed(name: &str) -> Vec<Role> {
 #[case::writes_of_users("kafila.v1.Jobs/Register", &[Role::Operator])]
 #[case::reads_of_users("kafila.v1.Jobs/List", &[Role::Operator, Role::Monitor])]
 #[case::output_of_tasks("kafila.v1.Allocations/Logs", &[Role::Operator])]
+#[case::commands_in_tasks("kafila.v1.Allocations/Exec", &[Role::Operator])]
 #[case::plans("kafila.internal.v1.PlanApplier/Submit", &[Role::Worker])]
 #[case::deliveries("kafila.internal.v1.EvalBroker/Ack", &[Role::Worker])]
 #[case::nodes("kafila.internal.v1.NodeSessions/ReportAllocations", &[Role::Node])]
 #[case::tokens_of_tasks("kafila.internal.v1.NodeSessions/SignIdentities", &[Role::Node])]
 #[case::rotation_of_keys("kafila.v1.Operator/RotateSigningKey", &[Role::Operator])]
 #[case::files_of_nodes("kafila.internal.v1.NodeFiles/Logs", &[Role::Gateway])]
+#[case::commands_on_nodes("kafila.internal.v1.NodeFiles/Exec", &[Role::Gateway])]
 #[case::heartbeats("kafila.internal.v1.Liveness/Report", &[Role::Gateway])]
 fn only_these_roles_may(#[case] method: &str, #[case] roles: &[Role]) {
     assert_eq!(allowed(method), roles);

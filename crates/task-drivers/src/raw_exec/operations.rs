@@ -10,6 +10,7 @@ use super::link;
 use super::options::Options;
 use super::tasks::{RawExec, cgroup_name, make_directory};
 use crate::cgroup::{self, Limits, SharedCgroup};
+use crate::command::{ExecCommand, ExecIo};
 use crate::config;
 use crate::dirs::is_safe_name;
 use crate::driver::{
@@ -352,6 +353,15 @@ impl Driver for RawExec {
                 }),
             }
         })
+    }
+
+    fn exec<'a>(
+        &'a self,
+        id: &'a TaskId,
+        command: ExecCommand,
+        io: ExecIo,
+    ) -> BoxFuture<'a, Result<i32, DriverError>> {
+        Box::pin(self.exec_beside(id, command, io))
     }
 
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {

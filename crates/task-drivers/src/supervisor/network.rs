@@ -38,7 +38,7 @@ pub(super) fn within<T: Send>(
 
 /// Moves the thread into the namespace, and into a view of the file system with the allocation's own
 /// resolver. Mounts of the host still appear in that view; mounts of the task do not leave it.
-fn enter(network: &TaskNetwork) -> io::Result<()> {
+pub(super) fn enter(network: &TaskNetwork) -> io::Result<()> {
     let namespace = File::open(&network.namespace)?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;
     unshare(CloneFlags::CLONE_NEWNS)?;

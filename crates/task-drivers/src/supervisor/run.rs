@@ -96,7 +96,7 @@ fn become_independent() -> io::Result<UnixListener> {
 /// One empty handler does both: unlike "ignore", a handler is not inherited across exec. An agent
 /// that a shell started in the background ignores some signals; a task that inherited this would
 /// not receive its kill signal, and with SIGCHLD ignored it could not wait for its children.
-fn reset_signals() -> nix::Result<()> {
+pub(super) fn reset_signals() -> nix::Result<()> {
     let set = |signal, handler| {
         let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
         #[expect(

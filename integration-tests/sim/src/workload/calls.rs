@@ -90,7 +90,7 @@ pub(super) async fn change(
         };
         Ok(job_index)
     };
-    match within(sent).await {
+    match Box::pin(within(sent)).await {
         Ok(job_index) => Outcome::Done { job_index },
         Err(status) => {
             let reason = format!("{:?}: {}", status.code(), status.message());
@@ -122,7 +122,7 @@ pub(super) async fn dispatch(channel: TracedChannel, id: &str, token: &str) -> b
     };
     let mut client = JobsClient::new(channel);
     let sent = async { client.dispatch(request(message, TIMEOUT)).await };
-    match within(sent).await {
+    match Box::pin(within(sent)).await {
         Ok(_) => true,
         Err(status) => !matches!(
             status.code(),

@@ -1,19 +1,20 @@
-//! `kafila.v1.Allocations`: restart, stop and checks.
+//! `kafila.v1.Allocations`: restart, stop, commands and checks.
 
 use admission::jobs::restart_alloc::{self, RestartTarget};
 use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
-use node_gateway::{checks, restart};
+use identity::Caller;
+use node_gateway::{checks, exec, restart};
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
 use store::SizeClass;
-use tonic::Status;
+use tonic::{Status, Streaming};
 use tracing::info;
 
 use super::allocations::find;
 use super::job_operations::step;
-use super::query::Api;
+use super::query::{Api, Parts};
 
 impl Api {
     pub(super) async fn restart_allocation(
@@ -38,6 +39,25 @@ impl Api {
             Ok::<RestartTarget, Error>(target)
         };
         self.gateway.core.look(look).await
+    }
+
+    /// Passes a command on to the node of its task.
+    pub(super) async fn exec_in_task(
+        &self,
+        caller: &Caller,
+        mut inputs: Streaming<v1::ExecInput>,
+    ) -> Result<Parts<v1::ExecOutput>, Status> {
+        let start = exec::read_start(&mut inputs).await?;
+        let look = |snapshot: &Snapshot| {
+            let id = find(snapshot, &start.alloc_id)?;
+            let view = snapshot.alloc(id).expect("found in this snapshot");
+            let found = restart_alloc::locate_task(snapshot, view, &start.task)?;
+            Ok::<_, Error>(found)
+        };
+        let (target, task) = self.gateway.core.look(look).await?;
+        let start = v1::ExecStart { task, ..start };
+        let outputs = exec::relay(&self.gateway.node, &target, caller, start, inputs).await?;
+        Ok(Box::pin(outputs))
     }
 
     pub(super) async fn allocation_checks(

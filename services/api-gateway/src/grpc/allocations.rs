@@ -1,14 +1,15 @@
-//! `kafila.v1.Allocations`: reads, the relay of tasks' output, restarts and stops.
+//! `kafila.v1.Allocations`: reads, the relay of tasks' output, commands, restarts and stops.
 
 use admission::jobs::logs::{LogSource, locate};
 use gateway_core::Error;
+use identity::Caller;
 use listing::prefix;
 use model::AllocId;
 use node_gateway::logs;
 use proto::v1;
 use proto::v1::allocations_server::Allocations;
 use state::{AllocView, Snapshot, Table};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::query::{Api, List, Parts, Read, open, reply};
 
@@ -65,6 +66,17 @@ impl Allocations for Api {
         let source = self.find_logs(&request).await?;
         let relayed = logs::relay(&self.gateway.node, source, request).await?;
         Ok(Response::new(Box::pin(relayed)))
+    }
+
+    type ExecStream = Parts<v1::ExecOutput>;
+
+    async fn exec(
+        &self,
+        request: Request<Streaming<v1::ExecInput>>,
+    ) -> Result<Response<Self::ExecStream>, Status> {
+        let caller = Caller::of(request.extensions());
+        let outputs = self.exec_in_task(&caller, request.into_inner());
+        Ok(Response::new(Box::pin(outputs).await?))
     }
 
     async fn restart(

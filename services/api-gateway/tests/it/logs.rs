@@ -6,14 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
 use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest,
+    NodeRestartResponse,
 };
 use proto::v1;
+use proto::v1::exec_input::Input;
+use proto::v1::exec_output::Output;
 use state::{Entity, Key};
 use test_kit::wait_for;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
@@ -24,6 +27,8 @@ const CHUNK: usize = 64 << 10;
 struct Files {
     chunks: Arc<AtomicUsize>,
     restarts: Arc<AtomicUsize>,
+    /// Open commands.
+    execs: Arc<AtomicUsize>,
     endless: bool,
 }
 
@@ -62,6 +67,34 @@ impl NodeFiles for Files {
             {
                 files.chunks.fetch_add(1, Ordering::SeqCst);
             }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    type ExecStream = ReceiverStream<Result<v1::ExecOutput, Status>>;
+
+    async fn exec(
+        &self,
+        request: Request<Streaming<NodeExecInput>>,
+    ) -> Result<Response<Self::ExecStream>, Status> {
+        let mut inputs = request.into_inner();
+        let first = inputs.message().await?.unwrap_or_default();
+        if first.secret != "secret-1" {
+            return Err(Status::permission_denied("not the node's secret"));
+        }
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let execs = Arc::clone(&self.execs);
+        execs.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(async move {
+            // Echoes input until the caller is gone.
+            while let Ok(Some(message)) = inputs.message().await {
+                if let Some(Input::Stdin(data)) = message.input.and_then(|input| input.input) {
+                    let output = Some(Output::Stdout(data));
+                    let _ = sender.send(Ok(v1::ExecOutput { output })).await;
+                }
+            }
+            sender.closed().await;
+            execs.fetch_sub(1, Ordering::SeqCst);
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -296,4 +329,45 @@ async fn a_stopped_allocation_is_marked_once_for_one_request_id() {
     let stopped = allocations.get(ask(get)).await.unwrap().into_inner();
     let transition = stopped.allocation.unwrap().desired_transition.unwrap();
     assert!(transition.migrate && transition.no_shutdown_delay);
+}
+
+#[tokio::test]
+async fn a_command_is_relayed_both_ways_and_ends_with_its_caller() {
+    let files = Files::default();
+    let (suite, _, request) = suite_with_node(&files).await;
+    let input = |input| v1::ExecInput { input: Some(input) };
+    let start = |task: &str| v1::ExecStart {
+        alloc_id: request.alloc_id[..8].to_owned(),
+        task: task.to_owned(),
+        command: vec!["cat".to_owned()],
+        terminal: None,
+    };
+    let mut client = suite.allocations(0);
+    let unknown = tokio_stream::iter([input(Input::Start(start("db")))]);
+    let refused = client.exec(unknown).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(
+        refused.message().contains("want one of server"),
+        "{refused:?}"
+    );
+    let without_start = tokio_stream::iter([input(Input::Stdin(b"x".to_vec()))]);
+    let refused = client.exec(without_start).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    sender.send(input(Input::Start(start("")))).await.unwrap();
+    let stream = client.exec(ReceiverStream::new(receiver)).await.unwrap();
+    let mut outputs = stream.into_inner();
+    sender
+        .send(input(Input::Stdin(b"hello".to_vec())))
+        .await
+        .unwrap();
+    let echoed = outputs.message().await.unwrap().unwrap();
+    assert_eq!(echoed.output, Some(Output::Stdout(b"hello".to_vec())));
+    assert_eq!(files.execs.load(Ordering::SeqCst), 1);
+    drop((outputs, sender));
+    wait_for("the command to be told", WAIT_LIMIT, async || {
+        (files.execs.load(Ordering::SeqCst) == 0).then_some(())
+    })
+    .await;
 }

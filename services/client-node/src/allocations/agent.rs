@@ -286,6 +286,11 @@ impl Agent {
         answered.await.ok()
     }
 
+    /// Returns the runner of an allocation; `None`: it is not on this node.
+    pub(crate) fn handle(&self, alloc_id: AllocId) -> Option<Handle> {
+        Some(self.lock().allocs.get(&alloc_id)?.handle.clone())
+    }
+
     /// Restarts tasks of an allocation in place, and returns their names once the restart is stored.
     /// `None`: the allocation is not on this node.
     pub(crate) async fn restart(

@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod assigning;
+mod commands;
 mod containers;
 mod ending;
 mod gateway;

@@ -64,5 +64,9 @@ async fn what_cannot_be_run_is_refused_before_the_gateway_is_asked_to() {
         let stderr = &said.ended(1).stderr;
         assert!(stderr.contains(why), "{line}: {stderr}");
     }
+    let said = kafila("alloc exec").arg("").arg("sh");
+    let said = said.at(&gateway.address).await;
+    let stderr = &said.ended(1).stderr;
+    assert!(stderr.contains("ID is empty"), "{stderr}");
     assert!(gateway.state().exec_starts.is_empty());
 }

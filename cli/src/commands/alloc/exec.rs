@@ -89,6 +89,12 @@ async fn start(context: &Context, args: &Exec, terminal: bool) -> Result<v1::Exe
         ),
         None => {
             let (id, command) = args.words.split_first().expect("clap requires one");
+            if id.trim().is_empty() {
+                // It would be a prefix of every id.
+                return Err(Error::text(
+                    "The allocation's ID is empty; is a variable of the shell unset?",
+                ));
+            }
             let style = context.style_err(false);
             let alloc = resolve::allocation(&context.connection, id, &style).await?;
             (alloc, command)

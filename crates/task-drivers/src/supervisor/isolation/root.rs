@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, symlinkat};
 
-use super::because;
+use super::failure::because;
 use super::mounts::{NO_DEVICES, READ_ONLY, Root, Target, restrict};
 use crate::driver::TaskNetwork;
 use crate::supervisor::files::Isolation;

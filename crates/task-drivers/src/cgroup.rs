@@ -310,6 +310,15 @@ mod tests {
     }
 
     #[test]
+    fn missing_controllers_are_named() {
+        let slice = tempfile::tempdir().unwrap();
+        assert_eq!(missing_controllers(slice.path()), ["cpu", "memory"]);
+        fs::write(slice.path().join("cgroup.subtree_control"), "cpuset cpu\n").unwrap();
+        assert_eq!(missing_controllers(slice.path()), ["memory"]);
+        assert!(!limits_memory(slice.path()));
+    }
+
+    #[test]
     fn only_existing_controllers_are_set() {
         let slice = tempfile::tempdir().unwrap();
         let group = TaskCgroup::at(slice.path(), "a");
@@ -330,6 +339,11 @@ mod tests {
         assert_eq!(fs::read_to_string(file("cpuset.cpus")).unwrap(), "0-1,4");
         assert_eq!(fs::read_to_string(file("memory.max")).unwrap(), "5");
         assert!(!file("cpu.weight").exists());
+        assert!(!group.has(&limits), "no weight of cpu");
+        fs::write(file("cpu.weight"), "3\n").unwrap();
+        assert!(group.has(&limits));
+        fs::write(file("memory.max"), "max\n").unwrap();
+        assert!(!group.has(&limits), "no limit of memory");
         assert!(group.was_out_of_memory());
         assert!(!group.is_populated());
     }

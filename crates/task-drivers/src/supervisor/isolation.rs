@@ -8,6 +8,7 @@
 //! Every mount is made in the task's mount namespace. The kernel removes all of them with the last
 //! process of the task, so neither a killed supervisor nor a killed agent leaves one behind.
 
+mod failure;
 mod mounts;
 mod privileges;
 mod root;
@@ -23,6 +24,7 @@ use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
+use self::failure::because;
 use self::privileges::Privileges;
 use super::files::{Intent, Isolation};
 
@@ -112,10 +114,6 @@ fn find_program(command: &Path) -> io::Result<PathBuf> {
         );
         io::Error::new(io::ErrorKind::NotFound, text)
     })
-}
-
-fn because(what: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 /// Tries to make the namespaces of a task, on a thread that ends at once.

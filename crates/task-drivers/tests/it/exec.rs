@@ -6,15 +6,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use model::{ExitResult, MemoryMax, Timestamp};
 use task_drivers::{
-    AllocDirs, Driver, Exec, ExecConfig, Recovery, StartError, TaskConfig, TaskMount, alloc_dirs,
+    AllocDirs, Driver, Exec, ExecConfig, Recovery, StartError, TaskConfig, TaskMount, TaskNetwork,
+    alloc_dirs,
 };
 use tokio::sync::mpsc;
 
-use crate::bench::{Bench, LIMIT, is_alive, wait_for};
+use crate::bench::{Bench, LIMIT, is_alive, kill, wait_for};
 
 struct ExecBench {
     bench: Bench,
@@ -80,12 +82,12 @@ impl ExecBench {
         waited.expect("the task ends").unwrap()
     }
 
-    /// Returns the pid of the task on the host.
-    fn pid(&self) -> i32 {
+    /// Returns the pid in `state.json` of `role`: `task` or `supervisor`.
+    fn pid(&self, role: &str) -> i32 {
         let alloc = state_dir(&self.bench).join(self.bench.alloc_id.to_string());
         let text = fs::read(alloc.join("web/1/state.json")).unwrap();
         let state: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        i32::try_from(state["task"]["pid"].as_i64().unwrap()).unwrap()
+        i32::try_from(state[role]["pid"].as_i64().unwrap()).unwrap()
     }
 
     async fn finish(self) {
@@ -254,7 +256,11 @@ async fn a_task_has_its_directories_and_the_volumes_of_its_group() {
             read_only,
         })
         .into();
+    // A second attempt finds what the first has left in the task's directory.
+    bench.run_keeping(config.clone()).await;
+    bench.driver.forget(&bench.bench.id(1)).await.unwrap();
     let said = bench.run_keeping(config).await;
+    assert_eq!(said.matches("/\ns\n").count(), 2, "{said}");
     assert!(said.starts_with("/\ns\n"), "{said}");
     assert_eq!(fs::read_to_string(dirs.local.join("l")).unwrap(), "l\n");
     assert_eq!(fs::read_to_string(volume.path().join("v")).unwrap(), "v\n");
@@ -335,7 +341,7 @@ async fn a_stop_leaves_no_process_and_a_new_agent_finds_the_task() {
     let config = bench.bench.shell(script);
     bench.driver.start(config).await.unwrap();
     bench.bench.said("ready").await;
-    let pid = bench.pid();
+    let pid = bench.pid("task");
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
     assert_ne!(namespace(&pid.to_string()), namespace("self"));
     bench.driver = Exec::new(
@@ -354,6 +360,70 @@ async fn a_stop_leaves_no_process_and_a_new_agent_finds_the_task() {
     assert_eq!(bench.wait().await.code, 3);
     assert!(!is_alive(pid));
     bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_task_outlives_its_supervisor() {
+    let Some(bench) = bench(|_| {}) else { return };
+    let config = bench.bench.shell("echo ready; sleep 1000 & wait");
+    bench.driver.start(config).await.unwrap();
+    bench.bench.said("ready").await;
+    let (task, supervisor) = (bench.pid("task"), bench.pid("supervisor"));
+    kill(supervisor, "KILL");
+    wait_for("the supervisor to die", || {
+        (!is_alive(supervisor)).then_some(())
+    })
+    .await;
+    let config = bench.bench.shell("exit 99");
+    let never = Timestamp::NEVER;
+    let recovery = bench.driver.recover(config, never, never).await;
+    assert!(
+        matches!(recovery, Recovery::Running { note: Some(_) }),
+        "{recovery:?}"
+    );
+    assert!(is_alive(task));
+    let id = bench.bench.id(1);
+    bench
+        .driver
+        .stop(&id, "", Duration::from_millis(10))
+        .await
+        .unwrap();
+    assert!(!is_alive(task));
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_task_joins_the_network_of_its_allocation() {
+    let Some(bench) = bench(|_| {}) else { return };
+    let mut holder = Command::new("unshare")
+        .args(["--net", "sleep", "60"])
+        .spawn()
+        .unwrap();
+    let namespace = PathBuf::from(format!("/proc/{}/ns/net", holder.id()));
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    wait_for("the namespace", || {
+        fs::read_link(&namespace)
+            .is_ok_and(|found| found != own)
+            .then_some(())
+    })
+    .await;
+    let files = tempfile::tempdir().unwrap();
+    let (hosts, resolv_conf) = (files.path().join("hosts"), files.path().join("resolv"));
+    fs::write(&hosts, "10.0.0.9 the-allocation\n").unwrap();
+    fs::write(&resolv_conf, "").unwrap();
+    fs::set_permissions(&hosts, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut config = bench
+        .bench
+        .shell("exec 2>&1; cat /etc/hosts; grep -c : /proc/net/dev; ls /sys/class/net");
+    config.network = Some(TaskNetwork {
+        namespace,
+        hosts,
+        resolv_conf,
+    });
+    let said = bench.run(config).await.1;
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_eq!(said, "10.0.0.9 the-allocation\n1\nlo\n");
 }
 
 /// Needs cgroup version 2 with its controllers.

@@ -74,11 +74,9 @@ impl Root {
             let parent = self.find(&made)?;
             made.push(name);
             match mkdirat(&parent, name, Mode::from_bits_truncate(0o755)) {
-                Err(error) if error != Errno::EEXIST => {
-                    // A read-only file system has the directory, or cannot get it.
-                    if self.find(&made).is_err() {
-                        return Err(error.into());
-                    }
+                // A read-only file system may have the directory.
+                Err(error) if error != Errno::EEXIST && self.find(&made).is_err() => {
+                    return Err(error.into());
                 }
                 _ => {}
             }

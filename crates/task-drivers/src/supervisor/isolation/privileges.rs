@@ -11,6 +11,7 @@ use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use seccompiler::BpfProgram;
 
+use super::failure::because;
 use super::seccomp;
 use crate::supervisor::files::{Intent, Isolation, User};
 
@@ -139,7 +140,7 @@ pub(super) fn name(failure: &mut PipeReader, error: io::Error) -> io::Error {
     let _ = failure.read(&mut number);
     let step = Step::ALL.iter().find(|(step, _)| *step as u8 == number[0]);
     match step {
-        Some((_, what)) => super::because(what, &error),
+        Some((_, what)) => because(what, &error),
         None => error,
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, symlinkat};
 
-use super::because;
+use super::failure::because;
 use super::mounts::{NO_DEVICES, READ_ONLY, Root, Target, restrict};
 use crate::driver::TaskNetwork;
 use crate::supervisor::files::Isolation;
@@ -115,7 +115,7 @@ fn host_link(root: &Root, source: &Path, target: &Path) -> io::Result<()> {
     }
     // An earlier attempt made the link, or the task has a directory of this name.
     match nix::fcntl::readlinkat(directory.as_fd(), name) {
-        Ok(existing) if PathBuf::from(&existing) == link => Ok(()),
+        Ok(existing) if link.as_os_str() == existing => Ok(()),
         Ok(_) => Err(io::Error::other("a link of the task is in its place")),
         Err(_) => {
             let real: PathBuf = fs::canonicalize(source)?;

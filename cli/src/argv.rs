@@ -44,11 +44,14 @@ pub fn normalise(words: impl IntoIterator<Item = OsString>, root: &Command) -> N
                 // Words after an unknown command belong to it.
                 _ => lost = true,
             }
-            out.push(word);
             if lost && takes_a_command(command) {
+                // Flags after it are the command's own, for clap as well.
+                out.push("--".into());
+                out.push(word);
                 out.extend(words);
                 break;
             }
+            out.push(word);
             continue;
         };
         match flag.kind(command) {
@@ -246,7 +249,7 @@ mod tests {
             // The flags of a command in a task are its own.
             (
                 "kafila alloc exec -task web -i=false 8a3f ls -detach -i=false",
-                "kafila alloc exec --task=web -i=false 8a3f ls -detach -i=false",
+                "kafila alloc exec --task=web -i=false -- 8a3f ls -detach -i=false",
             ),
             // Global flags, before and after the command.
             (

@@ -63,8 +63,7 @@ pub struct Exec {
     #[arg(short = 'e', value_name = "CHAR", default_value = "~", value_parser = super::values::escape)]
     pub escape: super::values::Escape,
     /// The allocation, or a unique prefix of its ID (not with -job), then the command and its arguments
-    #[arg(value_name = "ALLOC COMMAND", required = true, num_args = 1.., trailing_var_arg = true,
-          allow_hyphen_values = true)]
+    #[arg(value_name = "ALLOC COMMAND", required = true, num_args = 1.., trailing_var_arg = true)]
     pub words: Vec<String>,
 }
 

@@ -66,9 +66,9 @@ async fn unsupported_commands_and_flags_of_nomad_name_an_alternative() {
     let table = [
         ("job start web", 127, "'job start'", "kafila job run"),
         (
-            "alloc exec 8a3f sh",
+            "alloc signal 8a3f",
             127,
-            "'alloc exec'",
+            "'alloc signal'",
             "log in to the node",
         ),
         ("acl token list", 127, "'acl'", "no users"),

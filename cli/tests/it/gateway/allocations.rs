@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use proto::v1::allocations_server::Allocations;
 use proto::v1::*;
@@ -69,25 +70,29 @@ impl Allocations for Fake {
             return Err(Status::invalid_argument("no start"));
         };
         self.state().exec_starts.push(start);
-        let mut stdin = Vec::new();
-        while let Some(message) = inputs.message().await? {
-            match message.input {
-                Some(exec_input::Input::Stdin(data)) if data.is_empty() => break,
-                Some(exec_input::Input::Stdin(data)) => stdin.extend(data),
-                _ => {}
+        // The answer begins before the input: a caller may type what it reads first.
+        let outputs = stream::once(async move {
+            let mut stdin = Vec::new();
+            while let Some(message) = inputs.message().await? {
+                match message.input {
+                    Some(exec_input::Input::Stdin(data)) if data.is_empty() => break,
+                    Some(exec_input::Input::Stdin(data)) => stdin.extend(data),
+                    _ => {}
+                }
             }
-        }
-        let outputs = [
-            exec_output::Output::Stdout(stdin),
-            exec_output::Output::Stderr(b"said\n".to_vec()),
-            exec_output::Output::ExitCode(3),
-        ];
-        let message = |output| {
-            Ok(ExecOutput {
-                output: Some(output),
-            })
-        };
-        Ok(Response::new(stream::iter(outputs).map(message).boxed()))
+            let outputs = [
+                exec_output::Output::Stdout(stdin),
+                exec_output::Output::Stderr(b"said\n".to_vec()),
+                exec_output::Output::ExitCode(3),
+            ];
+            let message = |output| {
+                Ok(ExecOutput {
+                    output: Some(output),
+                })
+            };
+            Ok::<_, Status>(stream::iter(outputs.map(message)))
+        });
+        Ok(Response::new(outputs.try_flatten().boxed()))
     }
 
     async fn get_checks(

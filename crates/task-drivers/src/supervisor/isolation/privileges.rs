@@ -1,4 +1,4 @@
-//! What the task's process does between fork and exec: it mounts `/proc`, and gives up its rights.
+//! Between fork and exec: the task's process mounts `/proc` and gives up its rights.
 //!
 //! Only system calls, without allocations: the process is a copy of one with other threads.
 

@@ -1,4 +1,4 @@
-//! What stands between `%` and a verb.
+//! Flags, width and precision of a verb.
 
 #[derive(Default, Clone, Copy)]
 pub(super) struct Flags {

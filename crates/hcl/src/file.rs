@@ -89,7 +89,7 @@ fn read(
     variable_blocks.retain(|block| INPUT_BLOCKS.contains(&block.kind));
 
     let host = Host {
-        read_file: inputs.read_file.clone(),
+        files: inputs.files.clone(),
         unknown_names: UnknownNames::Keep,
         ..Host::default()
     };

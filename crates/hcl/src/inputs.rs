@@ -2,11 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads a file for the functions `file`, `filebase64` and `fileexists`.
-pub type ReadFile = Arc<dyn Fn(&Path) -> std::io::Result<Vec<u8>> + Send + Sync>;
+/// The files that a file's functions may read. Relative paths start at the working directory.
+pub trait Files: Send + Sync {
+    /// Returns the content of a file.
+    ///
+    /// # Errors
+    /// The file is not there, or cannot be read.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Returns the regular files below a directory, relative to it, at most `limit` of them.
+    ///
+    /// # Errors
+    /// The directory is not there or cannot be read, or has more files.
+    fn list(&self, directory: &Path, limit: usize) -> io::Result<Vec<PathBuf>>;
+
+    /// Returns the working directory.
+    ///
+    /// # Errors
+    /// It is not there any more.
+    fn working_directory(&self) -> io::Result<PathBuf>;
+
+    /// Returns the user's home directory, if the user has one.
+    fn home(&self) -> Option<PathBuf>;
+}
 
 /// Values of a file's variables, and its access to other files.
 ///
@@ -23,9 +45,8 @@ pub struct Inputs {
     pub environment: BTreeMap<String, String>,
     /// Values for variables that the file does not declare: a warning when true, else an error.
     pub allow_undeclared: bool,
-    /// File access of functions such as `file("motd")`; `None` disables them. It resolves relative
-    /// paths.
-    pub read_file: Option<ReadFile>,
+    /// File access of functions such as `file("motd")`; `None` disables them.
+    pub files: Option<Arc<dyn Files>>,
 }
 
 impl fmt::Debug for Inputs {
@@ -45,7 +66,7 @@ impl fmt::Debug for Inputs {
             .field("variables", &names)
             .field("variable_files", &files)
             .field("allow_undeclared", &self.allow_undeclared)
-            .field("read_file", &self.read_file.is_some())
+            .field("files", &self.files.is_some())
             .finish_non_exhaustive()
     }
 }

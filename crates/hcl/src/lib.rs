@@ -24,7 +24,7 @@ pub mod source;
 mod variables;
 
 pub use document::json;
-pub use inputs::{Inputs, ReadFile};
+pub use inputs::{Files, Inputs};
 pub use language::functions::names as function_names;
 pub use places::Places;
 pub use report::{Colour, ParseError, ParseErrors};

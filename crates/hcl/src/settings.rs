@@ -8,7 +8,7 @@ use crate::collector::Collector;
 use crate::document::Content;
 use crate::expand::Expander;
 use crate::file::{label_count, only_root, report_unexpected};
-use crate::inputs::ReadFile;
+use crate::inputs::Files;
 use crate::language::eval::{Host, UnknownNames};
 use crate::language::{Scope, syntax};
 use crate::places::Places;
@@ -42,11 +42,11 @@ pub fn read(
     (file, text): (&str, &str),
     max_bytes: usize,
     (root, layout): (&'static Schema, Layout),
-    read_file: Option<ReadFile>,
+    files: Option<Arc<dyn Files>>,
 ) -> Result<Settings, ParseErrors> {
     let mut out = Collector::open(file, text, max_bytes)?;
     let host = Host {
-        read_file,
+        files,
         unknown_names: UnknownNames::Refuse,
         ..Host::default()
     };

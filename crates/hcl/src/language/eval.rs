@@ -1,6 +1,7 @@
 //! Evaluation of expressions.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use hcl_edit::Span;
 use hcl_edit::expr::{
@@ -12,14 +13,14 @@ use super::meter::{Exhausted, Meter};
 use super::operators;
 use super::scope::Scope;
 use super::value::{Value, elements, float, runtime_hint, to_text, type_name};
-use crate::inputs::ReadFile;
+use crate::inputs::Files;
 use crate::source::Fault;
 
 /// State shared by all expressions of a file.
 #[derive(Default)]
 pub(crate) struct Host {
     pub(crate) meter: Meter,
-    pub(crate) read_file: Option<ReadFile>,
+    pub(crate) files: Option<Arc<dyn Files>>,
     pub(crate) unknown_names: UnknownNames,
 }
 

@@ -6,12 +6,15 @@ mod encoding;
 mod filesystem;
 mod format;
 mod function;
+mod hash;
 mod identifier;
 mod network;
 mod number;
 pub(crate) mod sets;
 mod text;
+mod time;
 mod unavailable;
+mod yaml;
 
 use hcl_edit::Span;
 use hcl_edit::expr::{Expression, FuncCall};
@@ -40,6 +43,9 @@ fn all() -> impl Iterator<Item = &'static Function> {
         collection::FUNCTIONS,
         sets::FUNCTIONS,
         encoding::FUNCTIONS,
+        yaml::FUNCTIONS,
+        hash::FUNCTIONS,
+        time::FUNCTIONS,
         network::FUNCTIONS,
         identifier::FUNCTIONS,
         filesystem::FUNCTIONS,

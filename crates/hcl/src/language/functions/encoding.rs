@@ -1,5 +1,7 @@
 //! Encodings: `base64decode base64encode csvdecode jsondecode jsonencode urlencode`.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Map;
 
@@ -17,7 +19,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "base64encode",
         parameters: "text",
-        call: |call| Ok(Value::String(to_base64(call.text(0)?.as_bytes()))),
+        call: |call| Ok(Value::String(BASE64_STANDARD.encode(call.text(0)?))),
     },
     Function {
         name: "csvdecode",
@@ -41,58 +43,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// RFC 4648's standard alphabet, with padding.
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-pub(super) fn to_base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |position: usize| u32::from(chunk.get(position).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for position in 0..4 {
-            let shift = 18 - 6 * position;
-            let letter = ALPHABET[(bits >> shift & 63) as usize];
-            out.push(if position <= chunk.len() {
-                char::from(letter)
-            } else {
-                '='
-            });
-        }
-    }
-    out
-}
-
-/// Returns the bytes; `None` for invalid base64, including missing padding.
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    let padding = text.len() - digits.len();
-    if !text.len().is_multiple_of(4) || padding > 2 {
-        return None;
-    }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    for chunk in digits.chunks(4) {
-        let mut bits = 0;
-        for position in 0..4 {
-            let digit = match chunk.get(position) {
-                Some(letter) => ALPHABET.iter().position(|known| known == letter)?,
-                None => 0,
-            };
-            bits = bits << 6 | u32::try_from(digit).ok()?;
-        }
-        let [_, bytes @ ..] = bits.to_be_bytes();
-        // Bits covered by padding must be zero.
-        let (kept, rest) = bytes.split_at(chunk.len() * 6 / 8);
-        if rest.iter().any(|byte| *byte != 0) {
-            return None;
-        }
-        out.extend_from_slice(kept);
-    }
-    Some(out)
-}
-
 fn base64decode(call: &Call<'_>) -> Result<Value, String> {
-    let bytes = from_base64(&call.text(0)?)
-        .ok_or_else(|| "the text is not base64 (standard alphabet, padded)".to_owned())?;
+    let bytes = BASE64_STANDARD
+        .decode(call.text(0)?)
+        .map_err(|_| "the text is not base64 (standard alphabet, padded)".to_owned())?;
     let decoded =
         String::from_utf8(bytes).map_err(|_| "what the text decodes to is not UTF-8".to_owned())?;
     Ok(Value::String(decoded))

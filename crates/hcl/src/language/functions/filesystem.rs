@@ -1,14 +1,25 @@
-//! Files, if the caller enables file access: `basename dirname file filebase64 fileexists`.
+//! Files, if the caller enables file access: `abspath basename dirname file filebase64 fileexists
+//! fileset pathexpand`.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use globset::GlobBuilder;
 
 use super::call::Call;
-use super::encoding::to_base64;
 use super::function::Function;
 use super::text::text;
+use crate::inputs::Files;
 use crate::language::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "abspath",
+        parameters: "path",
+        call: abspath,
+    },
     Function {
         name: "basename",
         parameters: "path",
@@ -34,26 +45,36 @@ pub(super) const FUNCTIONS: &[Function] = &[
         parameters: "path",
         call: fileexists,
     },
+    Function {
+        name: "fileset",
+        parameters: "directory, pattern",
+        call: fileset,
+    },
+    Function {
+        name: "pathexpand",
+        parameters: "path",
+        call: pathexpand,
+    },
 ];
+
+/// Maximum number of files that `fileset` looks at.
+const MAX_LISTED: usize = 10_000;
 
 const DISABLED: &str = "filesystem function disabled: files can be read only where the job file \
                         is; pass the content as a variable";
 
+fn files<'a>(call: &'a Call<'_>) -> Result<&'a Arc<dyn Files>, String> {
+    call.host.files.as_ref().ok_or_else(|| DISABLED.to_owned())
+}
+
 fn path(call: &Call<'_>) -> Result<String, String> {
-    if call.host.read_file.is_none() {
-        return Err(DISABLED.to_owned());
-    }
+    files(call)?;
     call.text(0)
 }
 
 fn read(call: &Call<'_>) -> Result<Vec<u8>, String> {
-    let path = path(call)?;
-    let read_file = call
-        .host
-        .read_file
-        .as_ref()
-        .ok_or_else(|| DISABLED.to_owned())?;
-    let bytes = read_file(Path::new(&path)).map_err(|error| {
+    let path = call.text(0)?;
+    let bytes = files(call)?.read(Path::new(&path)).map_err(|error| {
         format!("cannot read {path:?}: {error}; paths are relative to the working directory")
     })?;
     call.pay(bytes.len())?;
@@ -67,21 +88,76 @@ fn file(call: &Call<'_>) -> Result<Value, String> {
 }
 
 fn filebase64(call: &Call<'_>) -> Result<Value, String> {
-    text(&to_base64(&read(call)?))
+    text(&BASE64_STANDARD.encode(read(call)?))
 }
 
 fn fileexists(call: &Call<'_>) -> Result<Value, String> {
     let path = path(call)?;
-    let read_file = call
-        .host
-        .read_file
-        .as_ref()
-        .ok_or_else(|| DISABLED.to_owned())?;
-    match read_file(Path::new(&path)) {
+    match files(call)?.read(Path::new(&path)) {
         Ok(_) => Ok(Value::Bool(true)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Value::Bool(false)),
         Err(error) => Err(format!("cannot look at {path:?}: {error}")),
     }
+}
+
+/// The files below a directory whose path matches, in order. `*` and `?` match within a name, `**`
+/// any number of directories, `{a,b}` one of the two.
+fn fileset(call: &Call<'_>) -> Result<Value, String> {
+    let (directory, pattern) = (path(call)?, call.text(1)?);
+    let glob = GlobBuilder::new(&pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| format!("{pattern:?} is no pattern of paths: {}", error.kind()))?
+        .compile_matcher();
+    let listed = files(call)?
+        .list(Path::new(&directory), MAX_LISTED)
+        .map_err(|error| format!("cannot list {directory:?}: {error}"))?;
+    let mut names = Vec::new();
+    for file in listed.iter().filter(|file| glob.is_match(file)) {
+        let name = file
+            .to_str()
+            .ok_or_else(|| format!("the name of the file {file:?} is not UTF-8"))?;
+        call.pay(name.len())?;
+        names.push(name.to_owned());
+    }
+    names.sort_unstable();
+    Ok(names.into())
+}
+
+/// The path from the root, without `.` and `..`, as Go's `filepath.Abs`.
+fn abspath(call: &Call<'_>) -> Result<Value, String> {
+    let path = path(call)?;
+    let start = files(call)?
+        .working_directory()
+        .map_err(|error| format!("there is no working directory: {error}"))?;
+    let mut clean = PathBuf::new();
+    for component in start.join(&path).components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            other => clean.push(other),
+        }
+    }
+    text(&clean.to_string_lossy())
+}
+
+/// The path with the user's home directory for a leading `~`.
+fn pathexpand(call: &Call<'_>) -> Result<Value, String> {
+    let path = path(call)?;
+    let Some(rest) = path.strip_prefix('~') else {
+        return text(&path);
+    };
+    if !rest.is_empty() && !rest.starts_with('/') {
+        return Err(format!(
+            "the home directory of another user, as in {path:?}, is not known: write the whole path"
+        ));
+    }
+    let home = files(call)?
+        .home()
+        .ok_or_else(|| format!("there is no home directory for {path:?}: set HOME"))?;
+    text(&format!("{}{rest}", home.to_string_lossy()))
 }
 
 /// The last part of a path, as Go's `filepath.Base`.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{SPECIAL, all};
+use crate::inputs::Files;
 use crate::language::eval::Host;
 use crate::language::{Evaluator, Scope, Value, syntax};
 
@@ -128,6 +129,90 @@ const VALUES: &[(&str, &str)] = &[
     ("setintersection([\"a\", \"b\"], [\"b\", \"c\"])", "[\"b\"]"),
     ("setproduct([1, 2], [\"a\"])", "[[1, \"a\"], [2, \"a\"]]"),
     // encodings
+    // digests: the test vectors of RFC 1321, RFC 3174 and FIPS 180-2
+    ("md5(\"abc\")", "\"900150983cd24fb0d6963f7d28e17f72\""),
+    (
+        "sha1(\"abc\")",
+        "\"a9993e364706816aba3e25717850c26c9cd0d89d\"",
+    ),
+    (
+        "sha256(\"abc\")",
+        "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"",
+    ),
+    ("strlen(sha512(\"abc\"))", "128"),
+    (
+        "sha512(\"abc\") == lower(\"DDAF35A193617ABACC417349AE20413112E6FA4E89A97EA20A9EEEE64B55D39A2192992A274FC1A836BA3C23A3FEEBBD454D4423643CE80E2A9AC94FA54CA49F\")",
+        "true",
+    ),
+    // times
+    (
+        "formatdate(\"DD MMM YYYY hh:mm ZZZ\", \"2018-01-02T23:12:01Z\")",
+        "\"02 Jan 2018 23:12 UTC\"",
+    ),
+    (
+        "formatdate(\"EEEE, DD-MMM-YY hh:mm:ss ZZZ\", \"2018-01-02T23:12:01Z\")",
+        "\"Tuesday, 02-Jan-18 23:12:01 UTC\"",
+    ),
+    (
+        "formatdate(\"EEE, DD MMM YYYY hh:mm:ss ZZZ\", \"2018-01-02T23:12:01-08:00\")",
+        "\"Tue, 02 Jan 2018 23:12:01 -0800\"",
+    ),
+    (
+        "formatdate(\"MMM DD, YYYY\", \"2018-01-02T23:12:01Z\")",
+        "\"Jan 02, 2018\"",
+    ),
+    (
+        "formatdate(\"HH:mmaa\", \"2018-01-02T23:12:01Z\")",
+        "\"11:12pm\"",
+    ),
+    (
+        "formatdate(\"h'h'm'm' 'o''clock' H AA s MMMM M D YY ZZZZZ Z\", \"2018-03-04T00:02:01+01:00\")",
+        "\"0h2m o'clock 12 AM 1 March 3 4 18 +01:00 +01:00\"",
+    ),
+    (
+        "timeadd(\"2017-11-22T00:00:00Z\", \"10m\")",
+        "\"2017-11-22T00:10:00Z\"",
+    ),
+    (
+        "timeadd(\"2017-11-22T00:00:00+02:00\", \"-1h30m\")",
+        "\"2017-11-21T22:30:00+02:00\"",
+    ),
+    // YAML
+    ("yamlencode({a = \"b\"})", "\"\\\"a\\\": \\\"b\\\"\\n\""),
+    (
+        "yamlencode({foo = [1, {a = \"b\", c = [\"d\"]}, [2, 3]], bar = {}, baz = [], n = null})",
+        "\"\\\"bar\\\": {}\\n\\\"baz\\\": []\\n\\\"foo\\\":\\n- 1\\n- \\\"a\\\": \\\"b\\\"\\n  \\\"c\\\":\\n  - \\\"d\\\"\\n- - 2\\n  - 3\\n\\\"n\\\": null\\n\"",
+    ),
+    ("yamlencode(\"a\\nb\")", "\"|-\\n  a\\n  b\\n\""),
+    (
+        "yamlencode({a = [\"x\\n\\ny\\n\"]})",
+        "\"\\\"a\\\":\\n- |\\n  x\\n\\n  y\\n\"",
+    ),
+    ("yamlencode(\"\\n\")", "\"|2+\\n\\n...\\n\""),
+    ("yamlencode(\"a \\nb\")", "\"\\\"a \\\\nb\\\"\\n\""),
+    ("yamlencode(1.5)", "\"1.5\\n...\\n\""),
+    ("yamlencode(\"\\t\\\"é\")", "\"\\\"\\\\t\\\\\\\"é\\\"\\n\""),
+    (
+        "length(split(\"\\n\", yamlencode({a = join(\" \", [for i in range(30) : \"word\"])})))",
+        "3",
+    ),
+    (
+        "yamldecode(\"a: [1, 2.5, x]\\nb: {c: yes, d: ~}\")",
+        "{a = [1, 2.5, \"x\"], b = {c = true, d = null}}",
+    ),
+    (
+        "yamldecode(\"- '1'\\n- 0x10\\n- 0o17\\n- 1e3\\n- -5\\n- 1.2.3\\n- !!str 7\")",
+        "[\"1\", 16, 15, 1000, -5, \"1.2.3\", \"7\"]",
+    ),
+    (
+        "yamldecode(\"x: &d {a: 1, b: 2}\\nz: {<<: *d, b: 3}\").z",
+        "{a = 1, b = 3}",
+    ),
+    ("yamldecode(\"\")", "null"),
+    (
+        "yamldecode(yamlencode({a = [\"x\\ny\\n\", {b = false}]}))",
+        "{a = [\"x\\ny\\n\", {b = false}]}",
+    ),
     ("base64encode(\"hi!\")", "\"aGkh\""),
     ("base64encode(\"a\")", "\"YQ==\""),
     ("base64encode(\"\")", "\"\""),
@@ -213,6 +298,24 @@ const REFUSALS: &[(&str, &str)] = &[
     ("slice([1], 1, 5)", "is not within the 1 elements"),
     ("slice([1], 1, 0)", "is not within the 1 elements"),
     ("zipmap([\"a\"], [])", "there are 1 keys and 0 values"),
+    ("yamldecode(\"a: [\")", "not YAML"),
+    ("yamldecode(\"--- 1\\n--- 2\")", "several documents"),
+    ("yamldecode(\"a: .inf\")", "not supported"),
+    ("yamldecode(\"!x a\")", "not supported"),
+    ("yamldecode(\"{[a]: b}\")", "a key of an object"),
+    (
+        "formatdate(\"YYYYY\", \"2018-01-02T23:12:01Z\")",
+        "single quotes",
+    ),
+    (
+        "formatdate(\"'a\", \"2018-01-02T23:12:01Z\")",
+        "quote without its end",
+    ),
+    ("formatdate(\"YYYY\", \"2018-01-02\")", "RFC 3339"),
+    (
+        "timeadd(\"2018-01-02T23:12:01Z\", \"1d\")",
+        "is not a duration",
+    ),
     ("base64decode(\"a\")", "is not base64"),
     ("base64decode(\"YR==\")", "is not base64"),
     ("base64decode(\"/w==\")", "is not UTF-8"),
@@ -275,21 +378,46 @@ fn no_function_is_untested_and_no_name_is_taken_twice() {
             "{name} is said to be unavailable"
         );
         assert!(
-            tested(name) || name.starts_with("file") || name == "dirname",
+            tested(name)
+                || name.starts_with("file")
+                || ["abspath", "dirname", "pathexpand"].contains(&name),
             "{name} is untested"
         );
     }
 }
 
+/// `motd`, `binary`, `conf/a.conf`, `conf/sub/b.conf` and `conf/c.txt` below `/work`.
+struct SomeFiles;
+
+impl Files for SomeFiles {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        match path.to_str() {
+            Some("motd") => Ok(b"hello\n".to_vec()),
+            Some("binary") => Ok(vec![0xff]),
+            _ => Err(Error::from(ErrorKind::NotFound)),
+        }
+    }
+
+    fn list(&self, directory: &Path, _: usize) -> std::io::Result<Vec<PathBuf>> {
+        match directory.to_str() {
+            Some("conf") => Ok(["sub/b.conf", "c.txt", "a.conf"].map(PathBuf::from).into()),
+            _ => Err(Error::from(ErrorKind::NotFound)),
+        }
+    }
+
+    fn working_directory(&self) -> std::io::Result<PathBuf> {
+        Ok(PathBuf::from("/work"))
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        Some(PathBuf::from("/home/me"))
+    }
+}
+
 #[test]
 fn files_are_read_through_what_the_caller_gives() {
-    let read = |path: &Path| match path.to_str() {
-        Some("motd") => Ok(b"hello\n".to_vec()),
-        Some("binary") => Ok(vec![0xff]),
-        _ => Err(Error::from(ErrorKind::NotFound)),
-    };
     let host = Host {
-        read_file: Some(Arc::new(read)),
+        files: Some(Arc::new(SomeFiles)),
         ..Host::default()
     };
     for (call, expected) in [
@@ -302,6 +430,20 @@ fn files_are_read_through_what_the_caller_gives() {
         ("dirname(\"/a/b.txt\")", "\"/a\""),
         ("dirname(\"b.txt\")", "\".\""),
         ("dirname(\"/b.txt\")", "\"/\""),
+        ("abspath(\"a/./b/../c\")", "\"/work/a/c\""),
+        ("abspath(\"/../etc/\")", "\"/etc\""),
+        ("pathexpand(\"~/key\")", "\"/home/me/key\""),
+        ("pathexpand(\"~\")", "\"/home/me\""),
+        ("pathexpand(\"a~\")", "\"a~\""),
+        ("fileset(\"conf\", \"*.conf\")", "[\"a.conf\"]"),
+        (
+            "fileset(\"conf\", \"**/*.conf\")",
+            "[\"a.conf\", \"sub/b.conf\"]",
+        ),
+        (
+            "fileset(\"conf\", \"*.{txt,conf}\")",
+            "[\"a.conf\", \"c.txt\"]",
+        ),
     ] {
         assert_eq!(
             with_host(call, &host),
@@ -316,6 +458,14 @@ fn files_are_read_through_what_the_caller_gives() {
             .unwrap_err()
             .contains("cannot read \"gone\"")
     );
+    for (call, part) in [
+        ("fileset(\"gone\", \"*\")", "cannot list \"gone\""),
+        ("fileset(\"conf\", \"[\")", "no pattern of paths"),
+        ("pathexpand(\"~root/x\")", "write the whole path"),
+    ] {
+        let error = with_host(call, &host).unwrap_err();
+        assert!(error.contains(part), "{call}: {error}");
+    }
 }
 
 #[test]

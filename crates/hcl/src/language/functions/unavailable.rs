@@ -7,34 +7,20 @@ const NOT_REPEATABLE: &str =
 const NOT_HERE: &str = "this version of Kafila does not have it; compute the value beforehand and \
                         pass it as a variable";
 
-const TABLE: [(&str, &str); 21] = [
-    (
-        "abspath",
-        "a path stays as it is written; write an absolute one",
-    ),
+const TABLE: [(&str, &str); 10] = [
     ("bcrypt", NOT_REPEATABLE),
     (
         "env",
         "pass the value as a variable, NOMAD_VAR_name=value sets var.name",
     ),
-    ("fileset", "name the files one by one"),
-    ("formatdate", NOT_HERE),
-    ("md5", NOT_HERE),
-    ("pathexpand", "write the path without ~"),
     ("regex", "use regex_replace"),
     ("rsadecrypt", NOT_HERE),
-    ("sha1", NOT_HERE),
-    ("sha256", NOT_HERE),
-    ("sha512", NOT_HERE),
     ("sum", "add the numbers up with +"),
     ("templatefile", "write the template as a heredoc"),
-    ("timeadd", NOT_HERE),
     ("timestamp", NOT_REPEATABLE),
     ("toset", "use convert(value, set(string)), or distinct"),
     ("tostring", "use convert(value, string)"),
     ("uuid", "use uuidv4"),
-    ("yamldecode", "use jsondecode, or an HCL expression"),
-    ("yamlencode", "use jsonencode, whose text is YAML too"),
 ];
 
 /// Returns the alternative to `name`; `None` for an unknown name.

@@ -25,6 +25,7 @@ pub mod services;
 pub mod system;
 pub mod tls;
 mod values;
+pub mod var;
 pub mod volume;
 
 /// The root command.
@@ -194,6 +195,9 @@ pub enum Command {
     /// Create and show certificates: CAs, services, nodes, people
     #[command(subcommand)]
     Tls(tls::Command),
+    /// Store and show variables: passwords and other texts, encrypted in the store
+    #[command(subcommand)]
+    Var(var::Command),
     /// Register and show volumes: directories of nodes for jobs
     #[command(subcommand)]
     Volume(volume::Command),
@@ -309,7 +313,15 @@ mod tests {
     }
 
     /// Arguments that name no object of the cluster.
-    const NO_OBJECTS: [&str; 6] = ["file", "filename", "input_file", "path", "shell", "words"];
+    const NO_OBJECTS: [&str; 7] = [
+        "file",
+        "filename",
+        "input_file",
+        "path",
+        "prefix",
+        "shell",
+        "words",
+    ];
 
     #[test]
     fn no_command_takes_an_empty_id() {

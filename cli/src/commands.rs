@@ -31,6 +31,7 @@ mod scaling;
 mod services;
 mod system;
 mod tls;
+mod var;
 mod version;
 mod volume;
 
@@ -176,6 +177,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Service(command) => services::run(context, &command).await,
         Command::Scaling(command) => scaling::run(context, &command).await,
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
+        Command::Var(command) => var::run(context, &command).await,
         Command::Volume(command) => volume::run(context, &command).await,
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,

@@ -17,6 +17,7 @@ mod rollout;
 mod scaling;
 mod services;
 mod transport;
+mod variable;
 mod volume;
 
 pub(crate) use self::alloc::LogsRequest;

@@ -28,6 +28,7 @@ pub(crate) mod plan;
 pub(crate) mod scaling;
 pub(crate) mod service;
 pub(crate) mod task;
+pub(crate) mod variable;
 pub(crate) mod version;
 pub(crate) mod volume;
 

@@ -125,7 +125,10 @@ const COMMANDS: &[Command] = &[
         "summaries are computed on each read, so there is nothing to reconcile",
     ),
     command("ui", "use kafila status"),
-    command("var", "pass values to a job file with -var and -var-file"),
+    command(
+        "var lock",
+        "locks of variables are not kept: let one allocation of a job write",
+    ),
     command("volume create", NO_STORAGE),
     command("volume deregister", "use kafila volume delete ID"),
     command("volume detach", NO_STORAGE),

@@ -8,7 +8,7 @@ use prost::Message as _;
 /// The messages of this file are the types of the crate `spec`.
 const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
 
-const FILES: [&str; 22] = [
+const FILES: [&str; 23] = [
     "kafila/v1/agent.proto",
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
@@ -24,6 +24,7 @@ const FILES: [&str; 22] = [
     "kafila/v1/operator.proto",
     "kafila/v1/scaling_policy.proto",
     "kafila/v1/service.proto",
+    "kafila/v1/variable.proto",
     "kafila/v1/volume.proto",
     "kafila/internal/v1/broker.proto",
     "kafila/internal/v1/introduction.proto",

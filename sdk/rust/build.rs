@@ -16,7 +16,7 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 12] = [
+const SETTING: [&str; 13] = [
     "Agent/SetLogLevel",
     "Jobs/SetStable",
     "Jobs/TagVersion",
@@ -28,6 +28,7 @@ const SETTING: [&str; 12] = [
     "Operator/CompactEtcd",
     "Operator/DisarmEtcd",
     "Operator/SetSchedulerConfiguration",
+    "Variables/Put",
     "Volumes/Register",
 ];
 

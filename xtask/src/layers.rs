@@ -95,6 +95,25 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "listing",
         ],
     ),
+    (
+        "node-gateway",
+        &[
+            "admission",
+            "api-view",
+            "gateway-core",
+            "identity",
+            "listing",
+            "model",
+            "node-session",
+            "pki",
+            "placement",
+            "proto",
+            "service-kit",
+            "state",
+            "store",
+            "workload-identity",
+        ],
+    ),
     ("net", &[]),
     ("nomad-json", &["proto"]),
     ("blocking", &[]),
@@ -160,7 +179,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store-test-kit", &["embedded-etcd", "store"]),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
-    ("node-gateway", SERVICE),
     ("eval-broker", SERVICE),
     ("scheduler-worker", SERVICE),
     ("plan-applier", SERVICE),
@@ -197,6 +215,7 @@ const SERVICE: &[&str] = &[
     "local-state",
     "model",
     "net",
+    "node-gateway",
     "node-session",
     "blocking",
     "periodic-launch",
@@ -215,15 +234,9 @@ const SERVICE: &[&str] = &[
     "task-vault",
     "tls",
     "vault",
+    "template",
     "workload-identity",
 ];
-
-/// Services that use another service, with the reason.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[(
-    "api-gateway",
-    "node-gateway",
-    "mounts it, until node traffic has a process of its own",
-)];
 
 const ANYTHING: &[&str] = &["*"];
 
@@ -273,10 +286,7 @@ pub(crate) fn check(metadata: &Value) -> Result<()> {
         };
         for dependency in dependencies {
             let ours = graph.members.contains_key(dependency);
-            let is_exception = EXCEPTIONS
-                .iter()
-                .any(|(from, to, _)| from == name && to == dependency);
-            if ours && !may.contains(&dependency.as_str()) && *may != ANYTHING && !is_exception {
+            if ours && !may.contains(&dependency.as_str()) && *may != ANYTHING {
                 wrong.push(format!("{name} must not depend on {dependency}"));
             }
         }

@@ -70,14 +70,13 @@ impl Connection {
         self.call_waiting(SAVING, stream.next()).await
     }
 
-    /// Lists the keys that sign identity tokens.
-    pub(crate) async fn signing_keys(&self) -> Result<Vec<v1::SigningKey>, Error> {
+    /// Lists the keys that sign identity tokens, with the number of variables of each sealing key.
+    pub(crate) async fn signing_keys(&self) -> Result<v1::ListSigningKeysResponse, Error> {
         let message = v1::ListSigningKeysRequest {
             options: Some(self.options("")),
         };
         let call = self.api().operator().list_signing_keys(message);
-        let answer: v1::ListSigningKeysResponse = self.call("querying signing keys", call).await?;
-        Ok(answer.signing_keys)
+        self.call("querying signing keys", call).await
     }
 
     /// Makes a signing key; returns it.

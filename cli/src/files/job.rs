@@ -9,6 +9,7 @@ use model::{FieldErrors, Timestamp};
 use proto::v1;
 
 use super::diagnostic;
+use super::local::LocalFiles;
 use super::text::{name_of, text_of};
 use crate::args::job::JobFile;
 use crate::error::Error;
@@ -114,7 +115,7 @@ fn inputs(arguments: &JobFile) -> Result<Inputs, Error> {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         })),
         allow_undeclared: !arguments.hcl2_strict,
-        read_file: Some(Arc::new(|path: &Path| std::fs::read(path))),
+        files: Some(Arc::new(LocalFiles)),
     })
 }
 

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::diagnostic;
+use super::local::LocalFiles;
 use super::text::{is_json, name_of, text_of};
 use crate::error::Error;
 use crate::output::colour::Colour;
@@ -62,9 +63,13 @@ fn from_json<T: Described>(text: &str) -> Result<T::Message, String> {
 
 fn from_hcl<T: Described>(name: &str, text: &str, colour: Colour) -> Result<T::Message, String> {
     let root = (T::SCHEMA, T::LAYOUT);
-    let read_file: hcl::ReadFile = Arc::new(|path: &Path| std::fs::read(path));
-    let settings = hcl::settings::read((name, text), MAX_TEXT_BYTES, root, Some(read_file))
-        .map_err(|errors| format!("\n{}", diagnostic::errors(&errors, colour)))?;
+    let settings = hcl::settings::read(
+        (name, text),
+        MAX_TEXT_BYTES,
+        root,
+        Some(Arc::new(LocalFiles)),
+    )
+    .map_err(|errors| format!("\n{}", diagnostic::errors(&errors, colour)))?;
     // The schema has converted every value, so an error here is a fault of the schema.
     serde_json::from_value(Value::Object(settings.object))
         .map_err(|error| error.to_string())

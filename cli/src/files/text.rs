@@ -25,7 +25,7 @@ pub(super) fn is_json(text: &str) -> bool {
 /// Reads a file or standard input, up to one byte more than the longest job file.
 ///
 /// The parser refuses the longer text, and reading `/dev/zero` ends.
-pub(super) fn text_of(path: &Path) -> std::io::Result<String> {
+pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(MAX_TEXT_BYTES)
         .unwrap_or(u64::MAX)

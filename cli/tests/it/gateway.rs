@@ -12,6 +12,7 @@ mod nodes;
 mod operator;
 mod scaling_policies;
 mod services;
+mod variables;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,6 +29,7 @@ use proto::v1::nodes_server::NodesServer;
 use proto::v1::operator_server::OperatorServer;
 use proto::v1::scaling_policies_server::ScalingPoliciesServer;
 use proto::v1::services_server::ServicesServer;
+use proto::v1::variables_server::VariablesServer;
 use service_kit::CancellationToken;
 use service_kit::server::ServeOptions;
 use tokio::task::JoinHandle;
@@ -66,6 +68,7 @@ impl Gateway {
             .add_service(NamespacesServer::new(fake.clone()))
             .add_service(ScalingPoliciesServer::new(fake.clone()))
             .add_service(ServicesServer::new(fake.clone()))
+            .add_service(VariablesServer::new(fake.clone()))
             .add_service(NodePoolsServer::new(fake.clone()))
             .add_service(OperatorServer::new(fake));
         let metrics = service_kit::Metrics::new("api-gateway");

@@ -53,3 +53,4 @@ mod status;
 mod tls;
 mod trace;
 mod usage;
+mod var;

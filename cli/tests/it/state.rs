@@ -18,6 +18,7 @@ pub(crate) struct FakeState {
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) introduction_tokens: Vec<v1::IntroductionToken>,
+    pub(crate) variables: Vec<v1::Variable>,
     pub(crate) revocations: Vec<v1::NodeRevocation>,
     pub(crate) signing_keys: Vec<v1::SigningKey>,
     pub(crate) node_pools: Vec<v1::NodePool>,

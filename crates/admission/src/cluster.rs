@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`change`] and [`deletion`] are the decisions that several share;
 //! [`namespaces`] and [`node_pools`] are joined by jobs, [`volumes`] are used by allocations;
-//! [`scheduler_config`], [`evaluations`], [`keyring`]; [`eligibility`] and [`drain`] change a node.
+//! [`scheduler_config`], [`evaluations`], [`keyring`], [`variables`]; [`eligibility`] and [`drain`] change a node.
 
 pub mod change;
 pub mod deletion;
@@ -14,4 +14,5 @@ pub mod namespaces;
 pub mod node_pools;
 mod referenced;
 pub mod scheduler_config;
+pub mod variables;
 pub mod volumes;

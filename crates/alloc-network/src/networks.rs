@@ -1,6 +1,6 @@
 //! Networks of a node's allocations: set up, found again, removed.
 
-mod upkeep;
+mod repair;
 
 use std::fs;
 use std::path::PathBuf;

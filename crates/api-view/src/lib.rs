@@ -2,6 +2,7 @@
 
 mod explanation;
 mod scale_status;
+pub mod service;
 mod volume;
 
 use std::collections::BTreeMap;

@@ -79,6 +79,7 @@ fn name_size(key: &Key) -> usize {
         | Key::NodeRevocation(_) => UUID_SIZE,
         Key::PlanPiece(..) => UUID_SIZE + VERSION_SIZE,
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
+        Key::Variable(variable) => 3 * variable.namespace.len() + variable.path.len(),
         Key::Process(process) => 3 * process.service.len() + process.address.len(),
         Key::Election(name) | Key::NodePool(name) | Key::Namespace(name) => name.len(),
         Key::SchedulerConfig | Key::Keyring => 0,

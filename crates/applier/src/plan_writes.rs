@@ -11,7 +11,7 @@ pub struct PlanWrites {
     pub head: Vec<Write>,
     /// Stops before placements, so that a placement finds its room and its name free; both in node
     /// order. The plan may be split between any two.
-    pub units: Vec<Unit>,
+    pub units: Vec<IndivisibleWrites>,
     /// In the last piece: the evaluation's outcome, and blocked evaluations. Empty unless the whole
     /// plan is accepted.
     pub tail: Vec<Write>,
@@ -19,7 +19,7 @@ pub struct PlanWrites {
 
 /// Writes that must not be split: those of one allocation, or of evictions with their evaluation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unit {
+pub struct IndivisibleWrites {
     pub ops: Vec<Write>,
     /// A compare of the node, once per node and piece.
     pub node_check: Option<Write>,

@@ -23,7 +23,7 @@ use crate::install::Form;
 use crate::key;
 use crate::metrics::Metrics;
 use crate::process::{self, HelperCommand};
-use crate::wanted::Wanted;
+use crate::request::ArtifactRequest;
 use crate::wire::{Order, Report, Work};
 use crate::workspace::Workspace;
 
@@ -144,7 +144,11 @@ impl Artifacts {
     ///
     /// # Errors
     /// The artifact is not there; a part of it may be.
-    pub async fn put(&self, wanted: &Wanted, destination: &Destination) -> Result<(), Failure> {
+    pub async fn put(
+        &self,
+        wanted: &ArtifactRequest,
+        destination: &Destination,
+    ) -> Result<(), Failure> {
         let put = tokio::time::timeout(self.config.timeout, self.try_put(wanted, destination));
         let result = put.await.unwrap_or_else(|_| {
             let limit = self.config.timeout.as_secs();
@@ -161,7 +165,11 @@ impl Artifacts {
         })
     }
 
-    async fn try_put(&self, wanted: &Wanted, destination: &Destination) -> Result<(), Failure> {
+    async fn try_put(
+        &self,
+        wanted: &ArtifactRequest,
+        destination: &Destination,
+    ) -> Result<(), Failure> {
         let scheme = wanted.source.getter.scheme();
         if !self.config.schemes.iter().any(|it| it == scheme) {
             return Err(Failure::lasting(format!(
@@ -177,7 +185,7 @@ impl Artifacts {
     }
 
     /// Returns the downloaded file. Of several callers one downloads, and the others use its result.
-    async fn blob(&self, wanted: &Wanted) -> Result<Arc<Blob>, Failure> {
+    async fn blob(&self, wanted: &ArtifactRequest) -> Result<Arc<Blob>, Failure> {
         let key = key::of(wanted);
         let begun = self.moments.fetch_add(1, Ordering::Relaxed);
         let seat = Seat::take(&self.flights, &key);

@@ -7,10 +7,10 @@
 use artifact::{Checksum, Digest, Getter, Source};
 
 use crate::digests::sha256_of;
-use crate::wanted::Wanted;
+use crate::request::ArtifactRequest;
 
 /// The name of a cached file: 64 hexadecimal digits.
-pub(crate) fn of(wanted: &Wanted) -> String {
+pub(crate) fn of(wanted: &ArtifactRequest) -> String {
     let content = match &wanted.source.checksum {
         Some(Checksum::Digest(digest)) if digest.algorithm.is_collision_resistant() => {
             digest.to_string()
@@ -55,7 +55,7 @@ fn location(source: &Source) -> String {
     }
 }
 
-fn credentials(wanted: &Wanted) -> Vec<(String, String)> {
+fn credentials(wanted: &ArtifactRequest) -> Vec<(String, String)> {
     let mut found: Vec<_> = wanted
         .headers
         .iter()
@@ -88,7 +88,7 @@ mod tests {
 
     fn key(source: &str, headers: &[(&str, &str)]) -> String {
         let headers = headers.iter();
-        of(&Wanted {
+        of(&ArtifactRequest {
             source: Source::parse(source, &BTreeMap::new()).unwrap(),
             headers: headers
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

@@ -21,8 +21,8 @@ mod install;
 mod key;
 mod metrics;
 mod process;
+mod request;
 mod retry;
-mod wanted;
 mod wire;
 mod workspace;
 
@@ -33,4 +33,4 @@ pub use fetcher::{Artifacts, Destination, Settings};
 pub use install::Form;
 pub use metrics::Metrics;
 pub use process::HelperCommand;
-pub use wanted::Wanted;
+pub use request::ArtifactRequest;

@@ -41,7 +41,7 @@ impl Config {
     }
 }
 
-/// The age of the replica from which on the controller does not judge: the store sends progress once a
+/// The age of the replica from which on no node is declared down: the store sends progress once a
 /// second on a quiet watch, and a loaded one is late.
 pub(crate) const STORE_SILENCE: Duration = Duration::from_secs(3);
 

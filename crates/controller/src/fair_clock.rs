@@ -2,7 +2,7 @@
 //!
 //! A process that was stalled (starved of CPU, a paused machine) received nothing meanwhile, and
 //! missed messages are still in its sockets when it resumes. So a stall does not count, nor does a
-//! while after it. The same holds while the controller cannot judge at all (see [`crate::ControllerHealth`]).
+//! while after it. The same holds while no time counts at all (see [`crate::ControllerHealth`]).
 
 use std::time::Duration;
 
@@ -39,9 +39,9 @@ impl FairClock {
         }
     }
 
-    /// Moves to `now`; `can_judge` tells whether the time since the last step counts. Returns the
+    /// Moves to `now`; `time_counts` tells whether the time since the last step counts. Returns the
     /// length of a stall that ends now.
-    pub(crate) fn advance(&mut self, now: Timestamp, can_judge: bool) -> Option<Duration> {
+    pub(crate) fn advance(&mut self, now: Timestamp, time_counts: bool) -> Option<Duration> {
         let before = self.stepped_at.unwrap_or(now);
         let passed = now.since(before);
         self.stepped_at = Some(before.max(now));
@@ -51,7 +51,7 @@ impl FairClock {
             self.settles_at = now.plus(self.settling);
         }
         let is_settling = now < self.settles_at;
-        self.is_frozen = is_settling || !can_judge;
+        self.is_frozen = is_settling || !time_counts;
         self.lost += match (self.is_frozen, stall) {
             (true, _) | (_, Some(_)) => passed,
             (false, None) => self.settles_at.since(before),
@@ -104,11 +104,11 @@ mod tests {
         Timestamp::from_millis(1_000_000 + ms)
     }
 
-    /// Steps through `(time, can judge)` in milliseconds; returns the time counted since the first.
+    /// Steps through `(time, time counts)` in milliseconds; returns the time counted since the first.
     fn counted(steps: &[(u64, bool)]) -> u64 {
         let mut clock = FairClock::new(TTL);
-        for (ms, can_judge) in steps {
-            clock.advance(at(*ms), *can_judge);
+        for (ms, time_counts) in steps {
+            clock.advance(at(*ms), *time_counts);
         }
         let (first, last) = (steps[0].0, steps[steps.len() - 1].0);
         let counted = clock.counted(at(last)).since(at(first));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_unless_the_process_was_stalled_or_could_not_judge() {
+    fn time_counts_unless_the_process_was_stalled_or_had_no_view() {
         for (what, steps, expected) in [
             (
                 "regular steps",
@@ -163,7 +163,7 @@ mod tests {
                 0,
             ),
             (
-                "no judgement",
+                "no time counts",
                 &[(0, true), (1_000, false), (2_000, true), (3_000, false)],
                 1_000,
             ),

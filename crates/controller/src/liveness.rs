@@ -144,8 +144,8 @@ impl Liveness {
         let has_gateways = self.streams.count() > 0;
         if has_gateways {
             let speaks = self.streams.any_speaks(self.clock.counted(now));
-            let can_judge = vitals.are_good() && speaks;
-            if let Some(stall) = self.clock.advance(now, can_judge) {
+            let time_counts = vitals.are_good() && speaks;
+            if let Some(stall) = self.clock.advance(now, time_counts) {
                 effects.push(Effect::Stalled { stall });
             }
         } else {

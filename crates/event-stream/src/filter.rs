@@ -22,11 +22,11 @@ pub struct Filter {
     /// `None`: every one.
     namespace: Option<String>,
     /// Empty: everything.
-    wanted: Vec<Wanted>,
+    wanted: Vec<TopicFilter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct TopicFilter {
     /// `None`: any.
     topic: Option<&'static str>,
     /// `None`: any.
@@ -61,7 +61,7 @@ impl Filter {
                 continue;
             }
             let key = Some(filter.key).filter(|key| !key.is_empty() && key != ANY);
-            wanted.push(Wanted { topic, key });
+            wanted.push(TopicFilter { topic, key });
         }
         let namespace = match namespace.as_str() {
             "" => Some(Namespace::DEFAULT.to_owned()),
@@ -82,7 +82,7 @@ impl Filter {
     }
 }
 
-impl Wanted {
+impl TopicFilter {
     fn is(&self, event: &v1::Event) -> bool {
         let is_key = |key: &String| *key == event.key || event.filter_keys.contains(key);
         self.topic.is_none_or(|topic| topic == event.topic) && self.key.as_ref().is_none_or(is_key)

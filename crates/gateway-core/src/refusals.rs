@@ -6,15 +6,16 @@ use admission::cluster::keyring::KeyringRefusal;
 use admission::cluster::namespaces::NamespaceRefusal;
 use admission::cluster::node_pools::NodePoolRefusal;
 use admission::cluster::scheduler_config::SchedulerConfigRefusal;
+use admission::cluster::variables::VariableRefusal;
 use admission::cluster::volumes::VolumeRefusal;
 use admission::jobs::JobRefusal;
-use admission::jobs::logs::LogRefusal;
+use admission::jobs::alloc_node::AllocRequestRefusal;
 use admission::jobs::marks::VersionRefusal;
 use admission::jobs::missing::{MissingVersion, NoSuchJob};
-use admission::jobs::restart_alloc::RestartRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::identities::IdentityRefusal;
 use admission::nodes::introduction::IntroductionRefusal;
+use admission::nodes::look_ups::LookUpRefusal;
 use admission::nodes::registration::RegistrationRefusal;
 use admission::nodes::reports::ReportRefusal;
 use admission::nodes::revocation::{NotRevoked, Revoked};
@@ -76,7 +77,8 @@ from_refusals!(
     IntroductionRefusal,
     JobRefusal,
     KeyringRefusal,
-    LogRefusal,
+    LookUpRefusal,
+    AllocRequestRefusal,
     MissingVersion,
     NamespaceRefusal,
     NodePoolRefusal,
@@ -85,10 +87,10 @@ from_refusals!(
     NotRevoked,
     RegistrationRefusal,
     ReportRefusal,
-    RestartRefusal,
     Revoked,
     SchedulerConfigRefusal,
     SessionRefusal,
+    VariableRefusal,
     VersionRefusal,
     VolumeRefusal,
     DeploymentRefusal,

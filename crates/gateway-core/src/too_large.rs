@@ -68,6 +68,7 @@ fn field_of(key: &Key) -> &'static str {
         Key::NodeIntroduction(_) | Key::NodeRevocation(_) => "node_id",
         Key::Services(_) => "service_id",
         Key::Keyring => "key_id",
+        Key::Variable(_) => "items",
         // Gateways write none of them.
         Key::Election(_) | Key::PlanPiece(..) | Key::PlanCommit(_) | Key::Process(_) => "request",
     }

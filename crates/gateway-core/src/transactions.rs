@@ -6,7 +6,10 @@ use std::time::Duration;
 use model::{EvalId, NodeId, Timestamp};
 use service_kit::{CancellationToken, Clock, IdSource};
 use state::{Snapshot, Write};
-use store::{Client, Commit, Replica, SizeClass, Txn, WaitError, Writer};
+use store::{
+    Client, Commit, Decision, Replica, SizeClass, Transactor, Txn, WaitError, Writer,
+    decide_and_commit,
+};
 use tokio::time::Instant;
 use tonic::Code;
 use tracing::{debug, error};
@@ -85,7 +88,9 @@ impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::NoSpace { .. } => Self::overloaded(error),
-            store::Error::Refused { .. } => Failure::Refused(error).into(),
+            store::Error::Refused { .. } | store::Error::Unbuildable(_) => {
+                Failure::Refused(error).into()
+            }
             store::Error::Unknown { .. } => Failure::Unknown(error).into(),
             error => Failure::Store(error).into(),
         }
@@ -236,32 +241,38 @@ impl Core {
         what: impl Fn() -> String + Send,
         decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
     ) -> Result<T, Error> {
-        let deadline = self.deadline();
-        let mut snapshot = self.listed().await?;
-        let mut is_fresh = false;
-        for attempt in 1..=MAX_ATTEMPTS {
-            match decide(&snapshot) {
-                Ok(Step::Known(done)) => return Ok(done),
-                Ok(Step::IfFresh(done)) if is_fresh => return Ok(done),
-                Err(error) if is_fresh => return Err(error),
-                Ok(Step::IfFresh(_)) | Err(_) => {
-                    snapshot = self.fresh_by(deadline).await?;
-                    is_fresh = true;
-                }
-                Ok(Step::Commit { writes, answer }) => {
-                    match self.commit_in(class, &writes, deadline).await? {
-                        Commit::Done { revision } => return Ok(answer(revision)),
-                        Commit::Conflict(conflict) => {
-                            self.metrics.conflicts.inc();
-                            debug!(attempt, ?conflict, "conflict: deciding again");
-                            snapshot = self.wait_for(conflict.revision, deadline).await?;
-                            is_fresh = true;
-                        }
-                    }
-                }
-            }
-        }
-        Err(contended(what()))
+        let within = Within {
+            core: self,
+            deadline: Some(self.deadline()),
+        };
+        let decided = decide_and_commit(&within, self.listed().await?, MAX_ATTEMPTS, |snapshot| {
+            Ok(match decide(snapshot)? {
+                Step::Known(done) => Decision::Known(done),
+                Step::IfFresh(done) => Decision::IfFresh(done),
+                Step::Commit { writes, answer } => Decision::Commit {
+                    txns: vec![self.transaction(class, &writes)?],
+                    needs_fresh: false,
+                    answer,
+                },
+            })
+        });
+        decided.await?.ok_or_else(|| contended(what()))
+    }
+
+    /// Decides and commits as [`Self::execute`] does, in several transactions. Each read and each
+    /// commit may take one `request_timeout`. `None`: other writes keep coming first.
+    ///
+    /// # Errors
+    /// Those of `decide`; the store cannot be reached.
+    pub async fn execute_many<T>(
+        &self,
+        decide: impl FnMut(&Snapshot) -> Result<Decision<T>, Error> + Send,
+    ) -> Result<Option<T>, Error> {
+        let within = Within {
+            core: self,
+            deadline: None,
+        };
+        decide_and_commit(&within, self.replica.snapshot(), MAX_ATTEMPTS, decide).await
     }
 
     /// Commits writes in one transaction.
@@ -322,6 +333,40 @@ impl Core {
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
         self.metrics.commits.inc();
+        Ok(commit)
+    }
+}
+
+/// Reads and commits of one request.
+struct Within<'a> {
+    core: &'a Core,
+    /// `None`: each takes up to one `request_timeout`.
+    deadline: Option<Instant>,
+}
+
+impl Within<'_> {
+    fn deadline(&self) -> Instant {
+        self.deadline.unwrap_or_else(|| self.core.deadline())
+    }
+}
+
+impl Transactor for Within<'_> {
+    type Error = Error;
+
+    async fn fresh(&self) -> Result<Snapshot, Error> {
+        self.core.fresh_by(self.deadline()).await
+    }
+
+    async fn wait_for(&self, revision: u64) -> Result<Snapshot, Error> {
+        self.core.wait_for(revision, self.deadline()).await
+    }
+
+    async fn commit(&self, txn: &Txn) -> Result<Commit, Error> {
+        let commit = self.core.commit_txn(txn, self.deadline()).await?;
+        if let Commit::Conflict(conflict) = &commit {
+            self.core.metrics.conflicts.inc();
+            debug!(?conflict, "conflict: deciding again");
+        }
         Ok(commit)
     }
 }

@@ -90,13 +90,13 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
         }
     }
     // Their number depends on the nodes, or on the work.
-    let may_run = |key: &model::JobKey| {
+    let has_running_work = |key: &model::JobKey| {
         snapshot
             .job(key)
             .is_some_and(|job| job.value.job_type != JobType::Service && !job.value.stop)
     };
     for ((key, group), runs) in live {
-        if !may_run(&key) {
+        if !has_running_work(&key) {
             wrong.push(format!(
                 "{key} {group}: {} of a job that is stopped or gone",
                 runs.all

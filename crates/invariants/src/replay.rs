@@ -46,13 +46,15 @@ mod tests {
     use store::Writer;
     use store_test_kit::TestStore;
     use test_kit::builders::{allocation, node, service};
+    use test_kit::writes;
 
     use super::*;
     use crate::Fact;
 
     async fn create(writer: &Writer, alloc: &Allocation) -> u64 {
         let mut txn = writer.txn();
-        txn.create(&Key::Alloc(alloc.id), alloc).unwrap();
+        txn.add(&writes::create(&Key::Alloc(alloc.id), alloc))
+            .unwrap();
         writer.commit(&txn).await.unwrap().revision().unwrap()
     }
 
@@ -62,7 +64,8 @@ mod tests {
         let client = store.client().await;
         let writer = client.unfenced_writer();
         let mut txn = writer.txn();
-        txn.create(&Key::Node(node(1).id), &node(1)).unwrap();
+        txn.add(&writes::create(&Key::Node(node(1).id), &node(1)))
+            .unwrap();
         writer.commit(&txn).await.unwrap();
         let mut job = service("web", 9);
         job.task_groups[0].tasks[0].resources.cpu_mhz = 3_000;
@@ -74,7 +77,8 @@ mod tests {
         create(&writer, &numbered(1)).await;
         let too_much = create(&writer, &numbered(2)).await;
         let mut txn = writer.txn();
-        txn.delete(&Key::Alloc(numbered(2).id), too_much).unwrap();
+        txn.add(&writes::delete(&Key::Alloc(numbered(2).id), too_much))
+            .unwrap();
         writer.commit(&txn).await.unwrap();
 
         let report = check_history(&client).await.unwrap();

@@ -46,7 +46,8 @@ pub(crate) fn check_key(
         | Key::Services(_)
         | Key::NodeRevocation(_)
         | Key::Process(_)
-        | Key::Keyring => None,
+        | Key::Keyring
+        | Key::Variable(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

@@ -23,6 +23,6 @@ mod schema;
 
 pub use canonical::{Admitted, MAX_TOTAL_COUNT, canonicalise};
 pub use duration::{InvalidDuration, parse_duration};
-pub use hcl::{Colour, Inputs, ParseError, ParseErrors, ReadFile};
+pub use hcl::{Colour, Files, Inputs, ParseError, ParseErrors};
 pub use parse::{MAX_TEXT_BYTES, Parsed, parse, parse_api_json};
 pub use places::Places;

@@ -6,7 +6,7 @@
 //! It stores [`AllocState`] before it performs the effects of a step, so a node's agent can be killed
 //! at any instruction and continue from there ([`AllocRunner::restore`]).
 //!
-//! In reading order: [`reception`] decides whether a node acts on the servers' update, and [`assignment`]
+//! In reading order: [`update_decision`] decides whether a node acts on the servers' update, and [`assignment`]
 //! compares it with the node's allocations;
 //! [`time`] holds the two clocks of a machine; [`spec`] is the part of a job that the machines need;
 //! [`event`] and [`effect`] are a machine's interface; [`alloc`] is the machine of an allocation and
@@ -26,13 +26,13 @@ mod gates;
 pub mod gc;
 mod health;
 mod kill;
-pub mod reception;
 pub mod reports;
 mod restart;
 pub mod spec;
 mod task;
 mod task_event;
 pub mod time;
+pub mod update_decision;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,9 @@ pub use assignment::{
 pub use checks::{CheckKey, CheckResult, CheckStatus, Watched};
 pub use effect::Effect;
 pub use event::{Event, RestartScope, StartFailure, StartStep};
-pub use reception::{Accepted, NodeView, Reception, is_predecessor, receive, unrunnable};
 pub use reports::{LastReport, Report, ReportQueue};
 pub use spec::{AllocSpec, HealthSpec, Limits, Role, TaskSpec};
 pub use time::{Now, Uptime};
+pub use update_decision::{
+    Accepted, NodeView, UpdateDecision, is_predecessor, receive, unrunnable,
+};

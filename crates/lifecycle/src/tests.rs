@@ -92,7 +92,7 @@ impl AllocSpec {
         self
     }
 
-    fn judged(mut self, min_healthy: u64, deadline: u64) -> Self {
+    fn with_health(mut self, min_healthy: u64, deadline: u64) -> Self {
         self.deployment_id = Some(DeploymentId::from_random(1));
         self.health = Some(HealthSpec {
             min_healthy_time: seconds(min_healthy),

@@ -178,10 +178,10 @@ pub struct TaskGroup {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub volumes: BTreeMap<String, VolumeRequest>,
     pub meta: BTreeMap<String, String>,
-    #[serde(with = "duration_ns")]
+    #[serde(default, with = "duration_ns")]
     pub shutdown_delay: Duration,
     /// Batch and sysbatch only.
-    #[serde(with = "duration_ns::option")]
+    #[serde(default, with = "duration_ns::option")]
     pub max_run_duration: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
@@ -262,7 +262,7 @@ pub struct Task {
     pub kill_signal: String,
     /// The end of the leader ends the other tasks.
     pub leader: bool,
-    #[serde(with = "duration_ns")]
+    #[serde(default, with = "duration_ns")]
     pub shutdown_delay: Duration,
     pub lifecycle: Option<Lifecycle>,
     pub logs: LogConfig,
@@ -595,4 +595,25 @@ pub struct EphemeralDisk {
     pub size_mib: u64,
     pub sticky: bool,
     pub migrate: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_stored_before_its_limits_of_time_existed_is_read() {
+        let group = TaskGroup {
+            shutdown_delay: Duration::from_secs(5),
+            max_run_duration: Some(Duration::from_secs(7)),
+            ..TaskGroup::default()
+        };
+        let mut stored = serde_json::to_value(&group).unwrap();
+        let read = |stored| serde_json::from_value::<TaskGroup>(stored).unwrap();
+        assert_eq!(read(stored.clone()), group);
+        let fields = stored.as_object_mut().unwrap();
+        fields.remove("shutdown_delay").unwrap();
+        fields.remove("max_run_duration").unwrap();
+        assert_eq!(read(stored), TaskGroup::default());
+    }
 }

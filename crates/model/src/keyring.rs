@@ -25,15 +25,15 @@ pub struct SigningKey {
     pub id: SigningKeyId,
     /// The uncompressed point (65 bytes: 4, x, y), as base64url without padding.
     pub public_key: String,
-    pub private_key: SealedKey,
+    pub private_key: SealedText,
     pub created_at: Timestamp,
     /// The time from which it signs, until that of the next key.
     pub active_from: Timestamp,
 }
 
-/// An encrypted private key.
+/// An encrypted text: a private key, or the items of a variable.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealedKey {
+pub struct SealedText {
     /// Names the key-encryption key: a part of its hash.
     pub sealed_with: String,
     /// Nonce (12 bytes), ciphertext and tag (16 bytes) of AES-256-GCM, as base64url without padding.
@@ -41,9 +41,9 @@ pub struct SealedKey {
 }
 
 /// Leaves out the ciphertext.
-impl fmt::Debug for SealedKey {
+impl fmt::Debug for SealedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SealedKey")
+        f.debug_struct("SealedText")
             .field("sealed_with", &self.sealed_with)
             .finish_non_exhaustive()
     }

@@ -9,7 +9,7 @@
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
 //! placed on one node; [`deployment`] is the rollout of one job version; [`volume`] is a registered
-//! directory of a node; [`keyring`] has the keys that sign tokens of tasks; [`etcd`] is the status of etcd's members, [`process`] a running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
+//! directory of a node; [`keyring`] has the keys that sign tokens of tasks; [`variable`] is a sealed set of texts; [`etcd`] is the status of etcd's members, [`process`] a running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
@@ -55,6 +55,7 @@ pub mod tally;
 pub mod task_state;
 pub mod template;
 pub mod time;
+pub mod variable;
 pub mod vault;
 pub mod volume;
 pub mod workload_identity;
@@ -78,7 +79,7 @@ pub use ids::{
 pub use introduction::{IntroductionToken, NodeIntroduction};
 pub use job::{Job, JobType, Task, TaskGroup};
 pub use job_tags::{JobTags, VersionTag};
-pub use keyring::{Keyring, SealedKey, SigningKey};
+pub use keyring::{Keyring, SealedText, SigningKey};
 pub use launch::{
     DispatchPayload, DispatchToken, Parameterized, Payload, PayloadRule, Periodic, PeriodicLaunch,
 };
@@ -103,6 +104,7 @@ pub use service::{AllocServices, Service, ServiceOwner, ServiceRegistration, reg
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};
+pub use variable::{SealedVariable, VariableItems, VariableKey};
 pub use vault::Vault;
 pub use volume::{AccessMode, AttachmentMode, Capability, Volume, VolumeClaim, VolumeKey};
 pub use workload_identity::WorkloadIdentity;

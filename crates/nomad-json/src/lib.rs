@@ -22,4 +22,5 @@ pub mod revocation;
 pub mod scaling;
 pub mod service;
 mod time;
+pub mod variable;
 pub mod volume;

@@ -97,6 +97,10 @@ pub const METHODS: &[Method] = &[
     row("kafila.v1.Namespaces/Get", READERS),
     row("kafila.v1.Namespaces/Upsert", OPERATORS),
     row("kafila.v1.Namespaces/Delete", OPERATORS),
+    row("kafila.v1.Variables/List", READERS),
+    row("kafila.v1.Variables/Get", OPERATORS),
+    row("kafila.v1.Variables/Put", OPERATORS),
+    row("kafila.v1.Variables/Delete", OPERATORS),
     row("kafila.v1.Volumes/List", READERS),
     row("kafila.v1.Volumes/Get", READERS),
     row("kafila.v1.Volumes/Register", OPERATORS),
@@ -131,6 +135,7 @@ pub const METHODS: &[Method] = &[
     row("kafila.internal.v1.NodeSessions/WatchAllocations", NODES),
     row("kafila.internal.v1.NodeSessions/ReportAllocations", NODES),
     row("kafila.internal.v1.NodeSessions/SignIdentities", NODES),
+    row("kafila.internal.v1.NodeSessions/LookUp", NODES),
     row(
         "kafila.internal.v1.NodeIntroductions/Introduce",
         Access::Anyone,

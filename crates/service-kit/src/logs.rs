@@ -67,7 +67,7 @@ impl Logs {
     }
 
     /// Returns the layer that serves monitors, and its filter.
-    pub(crate) fn monitor_layer(&self) -> (Recorder, monitors::Wanted) {
+    pub(crate) fn monitor_layer(&self) -> (Recorder, monitors::MonitorFilter) {
         (
             Recorder::monitors(self.monitors.clone()),
             self.monitors.wanted(),

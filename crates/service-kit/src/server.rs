@@ -68,7 +68,7 @@ pub async fn bind(address: SocketAddr) -> Result<Listener, ServeError> {
 }
 
 /// Serves `routes`, health and reflection until drained, then ends: new connections are refused at
-/// once, RPCs in hand may finish within the grace period, the rest is cut.
+/// once, open RPCs may finish within the grace period, the rest is cut.
 ///
 /// # Errors
 /// The descriptor sets make no sense, or the listener is broken.

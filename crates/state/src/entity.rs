@@ -12,7 +12,7 @@ use model::{
     AllocClient, AllocId, AllocServices, Allocation, Deployment, DispatchToken, Evaluation,
     Indexed, IntroductionToken, Job, JobTags, JobTally, Keyring, LeaderInfo, Namespace, Node,
     NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch, ProcessInfo, ScalingEvents,
-    SchedulerConfiguration, Volume, VolumeClaim,
+    SchedulerConfiguration, SealedVariable, Volume, VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,7 @@ pub enum Entity {
     NodeRevocation(Box<NodeRevocation>),
     Process(ProcessInfo),
     Keyring(Box<Keyring>),
+    Variable(Box<SealedVariable>),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

@@ -1,8 +1,8 @@
 //! Names of stored objects, and the tables that the objects belong to.
 
 use model::{
-    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, ProcessKey, VolumeClaimId,
-    VolumeKey,
+    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, ProcessKey, VariableKey,
+    VolumeClaimId, VolumeKey,
 };
 
 /// Name of one stored object.
@@ -50,6 +50,8 @@ pub enum Key {
     Process(ProcessKey),
     /// The signing keys of identity tokens. The only one of its kind.
     Keyring,
+    /// A variable. It is outside of the prefix that replicas watch.
+    Variable(VariableKey),
 }
 
 impl Key {
@@ -77,6 +79,7 @@ impl Key {
             Self::NodeRevocation(_) => Table::NodeRevocations,
             Self::Process(_) => Table::Processes,
             Self::Keyring => Table::Keyring,
+            Self::Variable(_) => Table::Variables,
         }
     }
 }
@@ -108,8 +111,10 @@ pub enum Table {
     Processes,
     /// Signing keys of identity tokens, sealed. Only gateways hold them.
     Keyring,
+    /// Variables, sealed. No replica holds them: gateways read them from etcd.
+    Variables,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 17;
+    pub(crate) const COUNT: usize = 18;
 }

@@ -222,6 +222,8 @@ impl Tables {
             (Key::Keyring, Entity::Keyring(value)) => {
                 self.keyring = Some(indexed(*value, create_index, modify_index));
             }
+            // Outside of the prefix that replicas watch.
+            (Key::Variable(_), Entity::Variable(_)) => {}
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
     }
@@ -482,6 +484,7 @@ impl Tables {
             Key::NodeRevocation(id) => drop(self.revocations.remove(id)),
             Key::Process(key) => drop(self.processes.remove(key)),
             Key::Keyring => self.keyring = None,
+            Key::Variable(_) => {}
         }
     }
 

@@ -15,6 +15,7 @@ use store::{Client, ClientOptions, Commit, Replica, ReplicaMetrics, ReplicaOptio
 use store_test_kit::TestStore;
 use test_kit::builders::{allocation, service};
 use test_kit::etcd::Etcd;
+use test_kit::writes;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -120,7 +121,7 @@ async fn write(client: Client, first: u128, count: u128) -> Result<u64> {
         let mut txn = writer.txn();
         for number in number..(number + KEYS_PER_TXN).min(first + count) {
             let alloc = allocation(number, &job, NodeId::from_random(number % NODES));
-            txn.create(&Key::Alloc(alloc.id), &alloc)?;
+            txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))?;
         }
         number += KEYS_PER_TXN;
         match writer.commit(&txn).await? {

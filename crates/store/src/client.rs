@@ -30,7 +30,7 @@ use crate::retry::Retry;
 use crate::revision;
 use crate::socket::{Access, Connection, Timing};
 use crate::txn::{Limits, SizeClass};
-use crate::unsecured::Refusal;
+use crate::unsecured::PlaintextRefusal;
 
 /// The largest message accepted from etcd. tonic's own 4 MiB fail on a page of 10,000 objects;
 /// 512 MiB hold such a page of jobs with 50 KiB each.
@@ -93,7 +93,7 @@ pub struct Client {
     /// 0: not known yet.
     cluster_id: Arc<AtomicU64>,
     pub(crate) endpoints: Arc<[String]>,
-    refusal: Refusal,
+    refusal: PlaintextRefusal,
 }
 
 impl fmt::Debug for Client {
@@ -141,7 +141,7 @@ impl Client {
             credentials: options.tls.clone(),
             login: options.user.clone().map(|user| Arc::new(Login::new(user))),
             no_key: options.prefix.clone(),
-            refusal: Refusal::default(),
+            refusal: PlaintextRefusal::default(),
         };
         let client = match (net::is_simulated(), endpoints) {
             // The etcd client opens sockets by itself.
@@ -224,7 +224,7 @@ impl Client {
             cluster_id: Arc::default(),
             attempts: endpoints.len() * ATTEMPTS_PER_ENDPOINT,
             endpoints: endpoints.into(),
-            refusal: Refusal::default(),
+            refusal: PlaintextRefusal::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use model::{
 };
 use model::{
     DispatchToken, IntroductionToken, Keyring, NodeIntroduction, NodeRevocation, PeriodicLaunch,
-    ProcessInfo, ScalingEvents,
+    ProcessInfo, ScalingEvents, SealedVariable,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,6 +50,7 @@ pub enum Value<'a> {
     NodeRevocation(&'a NodeRevocation),
     Process(&'a ProcessInfo),
     Keyring(&'a Keyring),
+    Variable(&'a SealedVariable),
 }
 
 macro_rules! from_reference {
@@ -87,6 +88,7 @@ from_reference!(
     Services(AllocServices),
     NodeRevocation(NodeRevocation),
     Keyring(Keyring),
+    Variable(SealedVariable),
     Process(ProcessInfo)
 );
 
@@ -118,6 +120,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Services(services) => Self::Services(services),
             Entity::NodeRevocation(revocation) => Self::NodeRevocation(revocation),
             Entity::Keyring(keyring) => Self::Keyring(keyring),
+            Entity::Variable(variable) => Self::Variable(variable),
             Entity::Process(process) => Self::Process(process),
         }
     }
@@ -161,6 +164,7 @@ impl Value<'_> {
             | (Key::Services(_), Self::Services(_))
             | (Key::NodeRevocation(_), Self::NodeRevocation(_))
             | (Key::Keyring, Self::Keyring(_))
+            | (Key::Variable(_), Self::Variable(_))
             | (Key::Process(_), Self::Process(_)) => true,
             _ => false,
         }
@@ -197,6 +201,7 @@ impl Value<'_> {
             Self::Services(services) => to_json(services),
             Self::NodeRevocation(revocation) => to_json(revocation),
             Self::Keyring(keyring) => to_json(keyring),
+            Self::Variable(variable) => to_json(variable),
             Self::Process(process) => to_json(process),
         }
     }
@@ -283,6 +288,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::Services(_) => Entity::Services(from_json(text)?),
         Key::NodeRevocation(_) => Entity::NodeRevocation(from_json(text)?),
         Key::Keyring => Entity::Keyring(from_json(text)?),
+        Key::Variable(_) => Entity::Variable(from_json(text)?),
         Key::Process(_) => Entity::Process(from_json(text)?),
     })
 }

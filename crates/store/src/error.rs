@@ -6,6 +6,8 @@ use std::fmt;
 
 use tonic::{Code, ConnectError, Status};
 
+use crate::txn::TxnError;
+
 mod tls;
 
 /// The flags that etcd needs: its defaults are below the limits of our transactions.
@@ -64,6 +66,9 @@ pub enum Error {
     /// Nothing was sent: the transaction was not created by this leader's writer.
     #[error("a transaction of the leader of {service} does not carry its fence")]
     Unfenced { service: String },
+    /// Nothing was sent: the writes make no transaction.
+    #[error(transparent)]
+    Unbuildable(#[from] TxnError),
     #[error("etcd's watch ended: {reason}")]
     WatchEnded { reason: String },
 }

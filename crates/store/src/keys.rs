@@ -8,6 +8,8 @@
 //! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
 //! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`,
 //! `node-revocation/<node>`, `process/<service>/<address>`, the only `keyring/workload-identity`.
+//! Variables are beside the prefix, where no replica watches: `<prefix>.variables/<ns>/<path>`, as in
+//! `/kafila/v1.variables/default/app/db`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -16,7 +18,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::{JobKey, Namespace, NodePool, ProcessKey, Volume, VolumeKey};
+use model::{JobKey, Namespace, NodePool, ProcessKey, VariableKey, Volume, VolumeKey};
 use state::Key;
 
 /// The default prefix of all keys.
@@ -61,6 +63,16 @@ impl Keyspace {
         &self.prefix
     }
 
+    /// Returns the text before the namespaces of variables. It is not below the prefix.
+    pub(crate) fn variables(&self) -> String {
+        format!("{}.variables/", self.prefix.trim_end_matches('/'))
+    }
+
+    /// Returns the text before the paths of a namespace's variables.
+    pub(crate) fn variables_of(&self, namespace: &str) -> String {
+        format!("{}{}/", self.variables(), escape(namespace))
+    }
+
     /// Returns the key's text; different keys have different texts.
     pub fn encode(&self, key: &Key) -> String {
         let prefix = &self.prefix;
@@ -102,6 +114,13 @@ impl Keyspace {
             Key::Services(id) => format!("{prefix}service/{id}"),
             Key::Keyring => format!("{prefix}{KEYRING}"),
             Key::NodeRevocation(id) => format!("{prefix}node-revocation/{id}"),
+            Key::Variable(variable) => {
+                format!(
+                    "{}{}",
+                    self.variables_of(&variable.namespace),
+                    variable.path
+                )
+            }
             Key::Process(process) => {
                 let (service, address) = (escape(&process.service), &process.address);
                 format!("{prefix}process/{service}/{address}")
@@ -120,6 +139,10 @@ impl Keyspace {
         let lossy = || String::from_utf8_lossy(text).into_owned();
         let foreign = || KeyError::Foreign(lossy());
         let full = std::str::from_utf8(text).map_err(|_| KeyError::Malformed(lossy()))?;
+        if let Some(name) = full.strip_prefix(&self.variables()) {
+            let variable = parse_variable(name).map(Key::Variable);
+            return variable.ok_or_else(|| KeyError::Malformed(lossy()));
+        }
         let path = full.strip_prefix(&*self.prefix).ok_or_else(foreign)?;
         if path == SCHEDULER_CONFIG {
             return Ok(Key::SchedulerConfig);
@@ -200,6 +223,13 @@ fn parse_token(name: &str) -> Option<Key> {
     Some(Key::DispatchToken(parent, parse_part(token)?))
 }
 
+/// A path has slashes and comes last.
+fn parse_variable(name: &str) -> Option<VariableKey> {
+    let (namespace, path) = name.split_once('/')?;
+    let namespace = parse_part(namespace)?;
+    (!path.is_empty()).then(|| VariableKey::new(namespace, path))
+}
+
 /// An address has slashes and comes last.
 fn parse_process(name: &str) -> Option<Key> {
     let (service, address) = name.split_once('/')?;
@@ -260,6 +290,20 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn variables_are_outside_of_the_prefix_that_replicas_watch() {
+        let keyspace = Keyspace::default();
+        let key = Key::Variable(VariableKey::new("default", "app/db"));
+        assert_eq!(keyspace.encode(&key), "/kafila/v1.variables/default/app/db");
+        for prefix in ["/kafila/v1/", "a", "/"] {
+            let keyspace = Keyspace::new(prefix);
+            assert!(
+                !keyspace.encode(&key).starts_with(keyspace.prefix()),
+                "{prefix}"
+            );
+        }
+    }
+
     fn keys() -> impl Strategy<Value = Key> {
         let job = || {
             ("\\PC{0,12}", "\\PC{0,20}").prop_map(|(ns, id)| JobKey::new(ns.as_str(), id.as_str()))
@@ -278,6 +322,8 @@ mod tests {
             "\\PC{0,12}".prop_map(Key::Election),
             Just(Key::SchedulerConfig),
             Just(Key::Keyring),
+            ("\\PC{0,12}", "[a-z~/-]{1,20}")
+                .prop_map(|(namespace, path)| Key::Variable(VariableKey::new(namespace, path))),
             "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
             "[a-zA-Z0-9-]{1,12}".prop_map(Key::Namespace),
             ("\\PC{0,12}", "[a-zA-Z0-9_.\\[\\]-]{1,12}", any::<u128>()).prop_map(
@@ -309,7 +355,8 @@ mod tests {
         fn every_key_is_decoded_from_its_text(key in keys()) {
             let keyspace = Keyspace::default();
             let text = keyspace.encode(&key);
-            prop_assert!(text.starts_with(DEFAULT_PREFIX));
+            let is_variable = matches!(key, Key::Variable(_));
+            prop_assert_eq!(text.starts_with(DEFAULT_PREFIX), !is_variable);
             prop_assert_eq!(keyspace.decode(text.as_bytes()), Ok(key));
         }
 

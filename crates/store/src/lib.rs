@@ -7,14 +7,15 @@
 //! to it and `login` authenticates; [`txn`]
 //! builds a transaction, the only code that performs [`state::Write`]s; [`writer`] commits it, and
 //! [`resolve`] determines the outcome of commits without an answer, and [`outcome`] says what an outcome
-//! means for its writer; [`replica`] lists and watches
+//! means for its writer; `perform` goes from writes to that outcome; [`decide`] commits decisions and makes them again after conflicts;
+//! [`replica`] lists and watches
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
 //! that its writes carry; `registration` lists a process while it runs; [`history`] replays committed changes, [`change_stream`] follows them;
 //! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
 //! quota; [`backup`] streams a snapshot of the database.
 //!
-//! **Invariant**: no write without a compare. There is no put, only `create`, `update` and `delete`,
-//! and each of them names the expected state of its key.
+//! **Invariant**: no write without a compare. There is no put: each [`state::Write`] names the expected
+//! state of its key.
 //!
 //! **Invariant**: a write without an answer ends in [`Error::Unknown`], never in a failure.
 
@@ -22,6 +23,7 @@ pub mod backup;
 pub mod change_stream;
 pub mod client;
 pub mod codec;
+pub mod decide;
 pub mod election;
 pub mod error;
 pub mod history;
@@ -31,6 +33,7 @@ pub mod maintenance;
 mod member;
 mod members;
 pub mod outcome;
+mod perform;
 mod quota;
 mod registration;
 pub mod replica;
@@ -41,6 +44,7 @@ mod socket;
 mod staged;
 pub mod txn;
 mod unsecured;
+pub mod variables;
 mod watch;
 pub mod writer;
 
@@ -48,6 +52,7 @@ pub use backup::Backup;
 pub use change_stream::{ChangeStream, RevisionChanges, StreamItem};
 pub use client::{Client, ClientOptions, Stored};
 pub use codec::Value;
+pub use decide::{Decision, Transactor, decide_and_commit};
 pub use election::{Election, ElectionMetrics, ElectionOptions, Fence, Leadership, run_elected};
 pub use error::{ETCD_FLAGS, Error};
 pub use keys::Keyspace;
@@ -58,4 +63,5 @@ pub use registration::keep_registered;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
 pub use txn::{Limits, SizeClass, Txn, TxnError};
+pub use variables::{ListedVariable, VariableFilter, VariablePage};
 pub use writer::{Commit, Conflict, FailedCompare, Writer};

@@ -268,12 +268,13 @@ mod tests {
     use state::Key;
     use store_test_kit::TestStore;
     use test_kit::proxy::{Mode, Proxy};
+    use test_kit::writes;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::client::{Client, ClientOptions};
     use crate::replica::{Replica, ReplicaOptions};
-    use crate::unsecured::Refusal;
+    use crate::unsecured::PlaintextRefusal;
 
     /// Below a request's deadline of 5 s, and above the time of two failovers in a row.
     const SOON: Duration = Duration::from_millis(4_800);
@@ -303,7 +304,7 @@ mod tests {
             credentials: None,
             login: None,
             no_key: "/kafila/v1/".to_owned(),
-            refusal: Refusal::default(),
+            refusal: PlaintextRefusal::default(),
         }
     }
 
@@ -370,8 +371,11 @@ mod tests {
             };
             let writer = direct.unfenced_writer();
             let mut txn = writer.txn();
-            txn.create(&Key::Election(format!("service-{round}")), &info)
-                .unwrap();
+            txn.add(&writes::create(
+                &Key::Election(format!("service-{round}")),
+                &info,
+            ))
+            .unwrap();
             let revision = writer.commit(&txn).await.unwrap().revision().unwrap();
             let reached = replica.wait_for(revision, SOON).await;
             assert!(

@@ -29,6 +29,7 @@ impl CommitOutcome {
             Ok(Commit::Conflict(conflict)) => Self::Conflict(conflict),
             Err(Error::Deposed { .. }) => Self::Deposed,
             Err(error @ Error::LimitsTooLow { .. }) => Self::TooLarge(error),
+            Err(Error::Unbuildable(error)) if error.is_of_size() => Self::TooLarge(error.into()),
             Err(error) if error.is_unknown() || error.is_retriable() => Self::Unknown(error),
             Err(error) => Self::Refused(error),
         }
@@ -40,7 +41,7 @@ mod tests {
     use state::Key;
 
     use super::*;
-    use crate::txn::Expected;
+    use crate::txn::{Expected, TxnError};
     use crate::writer::FailedCompare;
 
     fn name(outcome: &CommitOutcome) -> &'static str {
@@ -85,6 +86,7 @@ mod tests {
             doing,
             reason: "request is too large".to_owned(),
         };
+        let key = Key::SchedulerConfig;
         let no_answer = Error::Unknown {
             doing,
             source: None,
@@ -97,6 +99,8 @@ mod tests {
             (conflict(&[other, fence]), "deposed"),
             (Err(Error::Deposed { service: service() }), "deposed"),
             (Err(too_low), "too large"),
+            (Err(TxnError::TooManyOps { max: 1 }.into()), "too large"),
+            (Err(TxnError::WrittenTwice { key }.into()), "refused"),
             (Err(no_answer), "unknown"),
             (Err(unreachable), "unknown"),
             (Err(refused), "refused"),

@@ -1,4 +1,4 @@
-//! Retry backoff for calls to etcd.
+//! Retry backoff for calls to etcd, and for decisions after conflicts.
 
 use std::time::Duration;
 
@@ -6,27 +6,51 @@ use rand::RngExt as _;
 
 /// The first wait is at most 50 ms, a short pause of a healthy etcd; the longest is 2 s, so that a
 /// service is back within seconds after a long outage of etcd.
-const FIRST_MS: u64 = 50;
-const LONGEST_MS: u64 = 2_000;
+const CALL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// The first wait is about the time of one commit, which is what the other writer needs. The longest
+/// keeps the waits of eight attempts together under half a second, well within any request's timeout.
+pub(crate) const CONFLICT: (Duration, Duration) =
+    (Duration::from_millis(5), Duration::from_millis(100));
 
 /// Exponential backoff with jitter.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Retry {
+    first: Duration,
+    longest: Duration,
     failures: u32,
 }
 
+impl Default for Retry {
+    fn default() -> Self {
+        Self::within(CALL)
+    }
+}
+
 impl Retry {
+    /// Returns the backoff between decisions that conflict with other writes.
+    pub(crate) fn after_conflicts() -> Self {
+        Self::within(CONFLICT)
+    }
+
+    fn within((first, longest): (Duration, Duration)) -> Self {
+        Self {
+            first,
+            longest,
+            failures: 0,
+        }
+    }
+
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 
     /// Returns the next wait: between half of a bound and the bound, which doubles.
     pub(crate) fn next_wait(&mut self) -> Duration {
-        let bound = FIRST_MS
-            .saturating_mul(1 << self.failures.min(10))
-            .min(LONGEST_MS);
+        let bound = self.first.saturating_mul(1 << self.failures.min(10));
+        let bound = bound.min(self.longest);
         self.failures = self.failures.saturating_add(1);
-        Duration::from_millis(rand::rng().random_range(bound / 2..=bound))
+        rand::rng().random_range(bound / 2..=bound)
     }
 
     pub(crate) async fn wait(&mut self) {
@@ -41,12 +65,12 @@ mod tests {
     #[test]
     fn waits_grow_to_the_longest_and_start_again() {
         let mut retry = Retry::default();
-        assert!(retry.next_wait() <= Duration::from_millis(FIRST_MS));
+        assert!(retry.next_wait() <= CALL.0);
         for _ in 0..20 {
-            assert!(retry.next_wait() <= Duration::from_millis(LONGEST_MS));
+            assert!(retry.next_wait() <= CALL.1);
         }
-        assert!(retry.next_wait() >= Duration::from_millis(LONGEST_MS / 2));
+        assert!(retry.next_wait() >= CALL.1 / 2);
         retry.reset();
-        assert!(retry.next_wait() <= Duration::from_millis(FIRST_MS));
+        assert!(retry.next_wait() <= CALL.0);
     }
 }

@@ -14,7 +14,7 @@ use tonic::transport::Endpoint;
 use tower::service_fn;
 
 use crate::login::{LoggedIn, Login};
-use crate::unsecured::{Refusal, Unsecured};
+use crate::unsecured::{PlaintextRefusal, Unsecured};
 
 /// The open connection of a channel, or the last one.
 pub(crate) type Connection = Arc<Mutex<Option<StdTcpStream>>>;
@@ -35,7 +35,7 @@ pub(crate) struct Access {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) login: Option<Arc<Login>>,
     /// Shared by all connections.
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: PlaintextRefusal,
     /// A key that never exists, and that our user may read.
     pub(crate) no_key: String,
 }
@@ -80,7 +80,7 @@ async fn connect(
     uri: &Uri,
     connector: Option<Connector>,
     opened: &Connection,
-    refusal: Refusal,
+    refusal: PlaintextRefusal,
 ) -> io::Result<Either<Unsecured<TcpStream>, ClientStream>> {
     let is_secured = uri.scheme_str() == Some("https");
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);

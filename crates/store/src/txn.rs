@@ -1,7 +1,7 @@
 //! Transactions in which every write carries a compare.
 //!
-//! `create` expects an absent key, `update` and `delete` the revision that was read; further
-//! compares are added by name. All writes happen at one revision, or none does.
+//! [`Txn::add`] takes a [`Write`], which cannot be expressed without its compare. All writes happen
+//! at one revision, or none does.
 
 use std::collections::HashMap;
 
@@ -158,86 +158,6 @@ impl Txn {
         }
     }
 
-    /// Stores a new object; the transaction fails when the key exists.
-    ///
-    /// # Errors
-    /// It does not fit, or the key was already used otherwise.
-    pub fn create<'a>(
-        &mut self,
-        key: &Key,
-        value: impl Into<Value<'a>>,
-    ) -> Result<&mut Self, TxnError> {
-        let value = encode(key, value.into())?;
-        self.push(
-            key,
-            Expected::Absent,
-            Some(Operation {
-                value: Some(value),
-                lease: 0,
-            }),
-        )
-    }
-
-    /// Replaces an object last changed at `mod_revision`; the transaction fails when it has been
-    /// changed or deleted since.
-    ///
-    /// # Errors
-    /// It does not fit, or the key was already used otherwise, or `mod_revision` is 0.
-    pub fn update<'a>(
-        &mut self,
-        key: &Key,
-        mod_revision: u64,
-        value: impl Into<Value<'a>>,
-    ) -> Result<&mut Self, TxnError> {
-        let value = encode(key, value.into())?;
-        let expected = unchanged(key, mod_revision)?;
-        self.push(
-            key,
-            expected,
-            Some(Operation {
-                value: Some(value),
-                lease: 0,
-            }),
-        )
-    }
-
-    /// Deletes an object last changed at `mod_revision`.
-    ///
-    /// # Errors
-    /// It does not fit, or the key was already used otherwise, or `mod_revision` is 0.
-    pub fn delete(&mut self, key: &Key, mod_revision: u64) -> Result<&mut Self, TxnError> {
-        let expected = unchanged(key, mod_revision)?;
-        self.push(
-            key,
-            expected,
-            Some(Operation {
-                value: None,
-                lease: 0,
-            }),
-        )
-    }
-
-    /// Makes the transaction fail when the key was changed after `mod_revision`.
-    ///
-    /// # Errors
-    /// It does not fit, or contradicts what was required before, or `mod_revision` is 0.
-    pub fn require_unchanged(
-        &mut self,
-        key: &Key,
-        mod_revision: u64,
-    ) -> Result<&mut Self, TxnError> {
-        let expected = unchanged(key, mod_revision)?;
-        self.push(key, expected, None)
-    }
-
-    /// Makes the transaction fail when the key exists.
-    ///
-    /// # Errors
-    /// It does not fit, or contradicts what was required before.
-    pub fn require_absent(&mut self, key: &Key) -> Result<&mut Self, TxnError> {
-        self.push(key, Expected::Absent, None)
-    }
-
     /// Makes the transaction fail when the fence's term is over.
     ///
     /// # Errors
@@ -257,21 +177,21 @@ impl Txn {
     /// Adds one conditional write.
     ///
     /// # Errors
-    /// It does not fit, or the key was already used otherwise.
+    /// It does not fit, the key was already used otherwise, or the modify index is 0.
     pub fn add(&mut self, write: &Write) -> Result<&mut Self, TxnError> {
-        match write {
-            Write::Create { key, entity } => self.create(key, entity),
-            Write::Update {
-                key,
-                modify_index,
-                entity,
-            } => self.update(key, *modify_index, entity),
-            Write::Delete { key, modify_index } => self.delete(key, *modify_index),
-            Write::RequireUnchanged { key, modify_index } => {
-                self.require_unchanged(key, *modify_index)
-            }
-            Write::RequireAbsent { key } => self.require_absent(key),
-        }
+        let key = write.key();
+        let expected = match write {
+            Write::Create { .. } | Write::RequireAbsent { .. } => Expected::Absent,
+            Write::Update { modify_index, .. }
+            | Write::Delete { modify_index, .. }
+            | Write::RequireUnchanged { modify_index, .. } => unchanged(key, *modify_index)?,
+        };
+        let value = match write.entity() {
+            Some(entity) => Some(encode(key, entity.into())?),
+            None => None,
+        };
+        let operation = (!write.is_compare()).then_some(Operation { value, lease: 0 });
+        self.push(key, expected, operation)
     }
 
     /// Adds every one of `writes`, in order.

@@ -21,9 +21,9 @@ const CLOSED: &str = "it closed the connection without an answer: if it needs TL
 /// The description of the last plaintext connection of a client, if the server refused it before its
 /// first byte. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Refusal(Arc<Mutex<Option<&'static str>>>);
+pub(crate) struct PlaintextRefusal(Arc<Mutex<Option<&'static str>>>);
 
-impl Refusal {
+impl PlaintextRefusal {
     pub(crate) fn get(&self) -> Option<&'static str> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,12 +37,12 @@ impl Refusal {
 #[derive(Debug)]
 pub(crate) struct Unsecured<S> {
     stream: S,
-    refusal: Refusal,
+    refusal: PlaintextRefusal,
     has_received: bool,
 }
 
 impl<S> Unsecured<S> {
-    pub(crate) fn new(stream: S, refusal: Refusal) -> Self {
+    pub(crate) fn new(stream: S, refusal: PlaintextRefusal) -> Self {
         Self {
             stream,
             refusal,
@@ -113,7 +113,7 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(64);
         far.write_all(bytes).await.unwrap();
         drop(far);
-        let refusal = Refusal::default();
+        let refusal = PlaintextRefusal::default();
         let mut connection = Unsecured::new(near, refusal.clone());
         let mut received = Vec::new();
         connection.read_to_end(&mut received).await.unwrap();
@@ -133,7 +133,7 @@ mod tests {
     async fn a_failed_write_before_the_first_byte_is_a_refusal() {
         let (near, far) = tokio::io::duplex(64);
         drop(far);
-        let refusal = Refusal::default();
+        let refusal = PlaintextRefusal::default();
         let mut connection = Unsecured::new(near, refusal.clone());
         connection.write_all(b"PRI").await.unwrap_err();
         assert_eq!(refusal.get(), Some(CLOSED));

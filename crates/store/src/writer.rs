@@ -97,7 +97,7 @@ impl Writer {
         self.txn_with(SizeClass::New)
     }
 
-    /// As [`Self::txn`], with the size limits of `room`.
+    /// As [`Self::txn`], with the size limits of `class`.
     pub fn txn_with(&self, class: SizeClass) -> Txn {
         let limits = self.client.limits.with(class);
         let mut txn = Txn::new(self.client.keyspace.clone(), limits);
@@ -108,7 +108,7 @@ impl Writer {
         txn
     }
 
-    /// Carries out a transaction, once. A leader whose fence fails has lost its leadership.
+    /// Commits a transaction, once. A leader whose fence fails has lost its leadership.
     ///
     /// # Errors
     /// [`Error::Unknown`] without an answer: call [`Self::resolve`], or use
@@ -139,7 +139,7 @@ impl Writer {
         Ok(commit)
     }
 
-    /// Carries out a transaction with retries until `timeout`. The compares make retries safe: at
+    /// Commits a transaction with retries until `timeout`. The compares make retries safe: at
     /// most one attempt can succeed. A conflict after an attempt without an answer is resolved,
     /// because that attempt may have changed the keys.
     ///

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use artifact::Source;
-use artifact_fetch::{Artifacts, Destination, Failure, Form, Wanted};
+use artifact_fetch::{ArtifactRequest, Artifacts, Destination, Failure, Form};
 use lifecycle::{StartFailure, StartStep};
 use model::AllocPath;
 use model::artifact::{Artifact, ArtifactMode};
@@ -98,7 +98,7 @@ impl Fetch {
         }
     }
 
-    fn read(&self, artifact: &Artifact) -> Result<(Wanted, Destination), StartFailure> {
+    fn read(&self, artifact: &Artifact) -> Result<(ArtifactRequest, Destination), StartFailure> {
         let source = Source::parse(&artifact.source, &artifact.options);
         let source =
             source.map_err(|problem| failed(format!("artifact source {problem}"), false))?;
@@ -115,7 +115,7 @@ impl Fetch {
             true => Some(ids(&self.user).map_err(|message| failed(message, false))?),
             false => None,
         };
-        let wanted = Wanted {
+        let wanted = ArtifactRequest {
             source,
             headers: artifact.headers.clone(),
             insecure: artifact.insecure,

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
-use crate::identities::{self, Held, Identity, Renewal};
+use crate::identities::{self, Identity, Renewal, RenewedIdentity};
 use crate::network::AllocNetwork;
 use crate::tended::Tended;
 
@@ -103,7 +103,7 @@ impl Attempt {
         &self,
         messages: Messages,
         answers: &mpsc::Sender<Event>,
-    ) -> Result<(Arc<dyn Driver>, Vec<Held>), StartFailure> {
+    ) -> Result<(Arc<dyn Driver>, Vec<RenewedIdentity>), StartFailure> {
         self.check_directories()?;
         let network = self.network.ensure(&self.context, &self.assignment);
         network.await.map_err(|error| StartFailure {
@@ -142,7 +142,7 @@ impl Attempt {
     async fn get_tokens(
         &self,
         answers: &mpsc::Sender<Event>,
-    ) -> Result<(BTreeMap<String, String>, Vec<Held>), StartFailure> {
+    ) -> Result<(BTreeMap<String, String>, Vec<RenewedIdentity>), StartFailure> {
         let (wanted, user) = self.identities()?;
         let (_, task) = self.task()?;
         let Some(dirs) = self.dirs(task).filter(|_| !wanted.is_empty()) else {
@@ -169,7 +169,8 @@ impl Attempt {
         let written = written.await.unwrap_or_else(|error| Err(error.to_string()));
         written.map_err(hook)?;
         let held = wanted.iter().zip(&signed);
-        let held = held.map(|(identity, signed)| Held::fresh(identity, signed, &mut rng));
+        let held =
+            held.map(|(identity, signed)| RenewedIdentity::fresh(identity, signed, &mut rng));
         Ok((identities::variables(&wanted, &signed), held.collect()))
     }
 
@@ -188,7 +189,7 @@ impl Attempt {
     }
 
     /// Returns the identities of a task that an earlier run of the agent started.
-    async fn found_identities(&self) -> Vec<Held> {
+    async fn found_identities(&self) -> Vec<RenewedIdentity> {
         let (Ok((identities, _)), Ok((_, task))) = (self.identities(), self.task()) else {
             return Vec::new();
         };
@@ -198,7 +199,7 @@ impl Attempt {
         let mut rng = self.context.ids.rng();
         let found = blocking::spawn(move || {
             let held = identities.iter();
-            held.map(|identity| Held::found(identity, &dirs, &mut rng))
+            held.map(|identity| RenewedIdentity::found(identity, &dirs, &mut rng))
                 .collect()
         });
         found.await.unwrap_or_default()
@@ -208,7 +209,7 @@ impl Attempt {
     async fn renew(
         &self,
         driver: &dyn Driver,
-        held: Vec<Held>,
+        held: Vec<RenewedIdentity>,
         answers: &mpsc::Sender<Event>,
     ) -> std::convert::Infallible {
         let dirs = self.task().ok().and_then(|(_, task)| self.dirs(task));
@@ -289,7 +290,12 @@ impl Attempt {
         let _ = answers.send(event).await;
     }
 
-    async fn wait(&self, driver: &dyn Driver, held: Vec<Held>, answers: &mpsc::Sender<Event>) {
+    async fn wait(
+        &self,
+        driver: &dyn Driver,
+        held: Vec<RenewedIdentity>,
+        answers: &mpsc::Sender<Event>,
+    ) {
         self.context.metrics.tasks_running.inc();
         let (sender, messages) = mpsc::channel(MESSAGES);
         let waiting = driver.wait(&self.id, &sender);

@@ -16,6 +16,7 @@ use task_drivers::{Driver, NodeFacts};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clocks;
+use crate::data_source::{DataSource, NoData};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
 use crate::token_source::{NoTokens, TokenSource};
@@ -51,6 +52,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// Signs the identity tokens of tasks.
     pub tokens: Arc<dyn TokenSource>,
+    /// Looks up variables and services for templates.
+    pub data: Arc<dyn DataSource>,
     /// The node's Vault; `None`: it has none.
     pub vault: Option<task_vault::Node>,
     /// Kill every task when the agent ends.
@@ -78,6 +81,7 @@ impl Context {
             ids,
             metrics: Metrics::default(),
             tokens: Arc::new(NoTokens),
+            data: Arc::new(NoData),
             vault: None,
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),

@@ -25,7 +25,7 @@ use workload_identity::{SignedToken, TokenRequest, Workload};
 use crate::templates::{Content, Folder};
 use crate::token_source::{TokenError, TokenSource};
 
-pub(crate) use renewal::{Held, Renewal};
+pub(crate) use renewal::{Renewal, RenewedIdentity};
 
 /// Shortest and longest pause between attempts of a start that waits for a gateway.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));

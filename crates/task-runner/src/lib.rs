@@ -7,7 +7,7 @@
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
 //! finds and awaits a task in its allocation's [`network`]; `artifacts` downloads its artifacts,
-//! [`templates`] renders its templates from [`sources`], and [`identities`] gets and renews its tokens from
+//! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
 //! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, and `probe` one request of a check; [`exec`] runs commands beside tasks.
@@ -21,6 +21,7 @@ mod check_view;
 mod checks;
 pub mod clock;
 pub mod context;
+mod data_source;
 pub mod exec;
 pub mod handle;
 mod identities;
@@ -43,6 +44,7 @@ mod token_source;
 pub use check_view::CheckView;
 pub use clock::Clocks;
 pub use context::{Context, Drivers};
+pub use data_source::{Asker, DataSource, NoData};
 pub use handle::{Command, Handle, Progress, RunningTask};
 pub use leftovers::remove_attempt;
 pub use metrics::Metrics;

@@ -25,8 +25,8 @@ pub(crate) use files::{Content, Folder};
 
 /// Look-ups that an event names; it counts the others. Source: Nomad's events.
 const NAMED_LOOKUPS: usize = 3;
-/// See [`patience`].
-const PATIENCE: Duration = Duration::from_secs(1);
+/// See [`first_message_delay`].
+const FIRST_MESSAGE_DELAY: Duration = Duration::from_secs(1);
 
 /// Everything that a task's templates are rendered from, besides data that is looked up.
 pub(crate) struct Input {
@@ -66,7 +66,7 @@ impl Outcome {
 
 /// A rendering while the task runs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Again {
+pub(crate) struct Rerendering {
     /// Positions of the templates whose file has changed.
     pub(crate) written: Vec<usize>,
     /// Templates that cannot be rendered or written now.
@@ -124,13 +124,13 @@ pub(crate) fn render(
 /// Renders all templates, and writes the files of those that are `ready` and whose text is another one.
 ///
 /// Blocks on files.
-pub(crate) fn render_again(
+pub(crate) fn rerender(
     input: &Input,
     now: Timestamp,
     snapshot: Snapshot,
     ready: &[bool],
-) -> Again {
-    let mut again = Again::default();
+) -> Rerendering {
+    let mut again = Rerendering::default();
     let roots = match Roots::open(&input.dirs) {
         Ok(roots) => roots,
         Err(error) => {
@@ -238,9 +238,9 @@ pub(crate) fn waiting(
 }
 
 /// The time before the first message: answers of a source are a moment away.
-pub(crate) fn patience(missing: &[Lookup], has_vault: bool) -> Duration {
+pub(crate) fn first_message_delay(missing: &[Lookup], has_vault: bool) -> Duration {
     if missing.iter().all(|lookup| has_source(lookup, has_vault)) {
-        PATIENCE
+        FIRST_MESSAGE_DELAY
     } else {
         Duration::ZERO
     }

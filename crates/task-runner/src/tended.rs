@@ -10,6 +10,7 @@ use task_vault::{Keeper, Secrets};
 use template_watch::Watch;
 
 use crate::context::Context;
+use crate::data_source::Asker;
 use crate::sources::Sources;
 
 /// The belongings of one task.
@@ -47,7 +48,7 @@ impl Tended {
     }
 
     /// The look-ups of the task's templates; the first call begins them.
-    pub(crate) fn watch_or_begin(&self, context: &Context) -> Arc<Watch> {
+    pub(crate) fn watch_or_begin(&self, context: &Context, asker: Asker) -> Arc<Watch> {
         let keeper = self.keeper();
         let mut watch = lock(&self.watch);
         Arc::clone(watch.get_or_insert_with(|| {
@@ -55,7 +56,11 @@ impl Tended {
             let clock = context.clocks.wall_clock();
             let secrets = secrets.map(|(node, keeper)| Secrets::new(node, keeper, clock));
             Arc::new(Watch::spawn(
-                Arc::new(Sources { secrets }),
+                Arc::new(Sources {
+                    secrets,
+                    data: Arc::clone(&context.data),
+                    asker,
+                }),
                 context.ids.rng(),
             ))
         }))

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
 use vault::{Auth, Client, Failure, Login, Token, backoff};
 
-use crate::life::{Action, Life};
+use crate::token_lifecycle::{TokenAction, TokenLifecycle};
 
 /// Tries to revoke a token at the end of its task. Without an answer it ends with its lifetime.
 const REVOCATIONS: u32 = 4;
@@ -92,8 +92,8 @@ impl Keeper {
         let (sender, state) = watch::channel(known);
         let run = Run {
             life: match setup.known {
-                Some(_) => Life::with_token(setup.may_expire),
-                None => Life::new(setup.may_expire),
+                Some(_) => TokenLifecycle::with_token(setup.may_expire),
+                None => TokenLifecycle::new(setup.may_expire),
             },
             setup,
             state: sender,
@@ -152,7 +152,7 @@ impl Keeper {
 
 struct Run {
     setup: Setup,
-    life: Life,
+    life: TokenLifecycle,
     state: watch::Sender<State>,
     rng: StdRng,
     started: Instant,
@@ -163,9 +163,9 @@ impl Run {
     async fn run(mut self) {
         loop {
             match self.life.action(self.started.elapsed()) {
-                Action::LogIn => self.log_in().await,
-                Action::Renew => self.renew().await,
-                Action::Wait(until) => {
+                TokenAction::LogIn => self.log_in().await,
+                TokenAction::Renew => self.renew().await,
+                TokenAction::Wait(until) => {
                     let until = until.map(|until| self.started + until);
                     tokio::select! {
                         () = sleep_until_maybe(until) => {}
@@ -242,7 +242,7 @@ impl Run {
 
     async fn renew(&mut self) {
         let Some(token) = self.state.borrow().token.clone() else {
-            self.life = Life::new(self.setup.may_expire);
+            self.life = TokenLifecycle::new(self.setup.may_expire);
             return;
         };
         let result = self.setup.client.renew_self(&token).await;

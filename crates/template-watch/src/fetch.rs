@@ -15,7 +15,7 @@ pub trait Fetch: Send + Sync {
 /// Data, and when to look again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
-    /// `None`: it is what it was.
+    /// `None`: it has not changed.
     pub answer: Option<Answer>,
     /// `None`: it does not change.
     pub again: Option<Duration>,

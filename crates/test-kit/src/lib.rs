@@ -8,6 +8,7 @@ pub mod ids;
 pub mod proxy;
 pub mod stored;
 pub mod wait;
+pub mod writes;
 
 pub use clock::ManualClock;
 pub use ids::SeededIds;

@@ -18,6 +18,7 @@ pub mod request;
 pub mod sealing;
 pub mod signing;
 mod text;
+pub mod variables;
 
 pub use claims::{Audience, Claims, Grant};
 pub use discovery::Discovery;

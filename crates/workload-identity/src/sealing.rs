@@ -1,13 +1,13 @@
-//! Encryption of private keys for the store: AES-256-GCM with a key-encryption key from a file of the
-//! gateways.
+//! Encryption for the store, of private keys and of the items of variables: AES-256-GCM with a
+//! key-encryption key from a file of the gateways.
 //!
-//! The id of the signing key is authenticated with the ciphertext, so ciphertexts cannot be swapped.
+//! The name of what is sealed is authenticated with the ciphertext, so ciphertexts cannot be swapped.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use model::{SealedKey, SigningKeyId};
+use model::{SealedText, SigningKeyId, VariableKey};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest::{SHA256, digest};
 use ring::rand::SecureRandom;
@@ -32,7 +32,7 @@ pub enum KeyError {
          rand -base64 32`"
     )]
     Line { line: usize },
-    #[error("it has more than {KEYS_MAX} keys: remove those that seal no signing key any more")]
+    #[error("it has more than {KEYS_MAX} keys: remove those that seal nothing any more")]
     TooMany,
     #[error(
         "it does not have the key {sealed_with} that signing key {id} is sealed with: give every gateway \
@@ -45,6 +45,17 @@ pub enum KeyError {
     },
     #[error("signing key {id} does not open: its stored form is damaged")]
     Damaged { id: SigningKeyId },
+    #[error(
+        "it does not have the key {sealed_with} that variable {variable} is sealed with: give every \
+         gateway the same keys, and keep an old key until `kafila operator root keyring list` shows no \
+         more variables of it"
+    )]
+    UnknownOfVariable {
+        variable: VariableKey,
+        sealed_with: String,
+    },
+    #[error("variable {variable} does not open: its stored form is damaged")]
+    DamagedVariable { variable: VariableKey },
     #[error(transparent)]
     Signing(#[from] SigningError),
 }
@@ -106,40 +117,67 @@ impl KeyEncryptionKeys {
         id: SigningKeyId,
         private_key: &[u8],
         random: &dyn SecureRandom,
-    ) -> Result<SealedKey, SigningError> {
-        let Named { name, key } = &self.keys[0];
+    ) -> Result<SealedText, SigningError> {
+        self.seal_as(id.0.as_bytes(), private_key, random)
+    }
+
+    pub(crate) fn open(&self, id: SigningKeyId, sealed: &SealedText) -> Result<Vec<u8>, KeyError> {
+        self.open_as(id.0.as_bytes(), sealed)
+            .map_err(|failure| match failure {
+                OpenFailure::Unknown => KeyError::Unknown {
+                    id,
+                    sealed_with: sealed.sealed_with.clone(),
+                },
+                OpenFailure::Damaged => KeyError::Damaged { id },
+            })
+    }
+
+    /// Seals a text with its name.
+    pub(crate) fn seal_as(
+        &self,
+        name: &[u8],
+        plaintext: &[u8],
+        random: &dyn SecureRandom,
+    ) -> Result<SealedText, SigningError> {
+        let Named {
+            name: key_name,
+            key,
+        } = &self.keys[0];
         let mut nonce = [0; NONCE_LEN];
         random.fill(&mut nonce).map_err(|_| SigningError::Random)?;
-        let mut sealed = private_key.to_vec();
+        let mut sealed = plaintext.to_vec();
         key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
-            Aad::from(id.0.as_bytes()),
+            Aad::from(name),
             &mut sealed,
         )
         .map_err(|_| SigningError::Key)?;
         let bytes = [nonce.as_slice(), &sealed].concat();
-        Ok(SealedKey {
-            sealed_with: name.clone(),
+        Ok(SealedText {
+            sealed_with: key_name.clone(),
             ciphertext: text::encode(bytes),
         })
     }
 
-    pub(crate) fn open(&self, id: SigningKeyId, sealed: &SealedKey) -> Result<Vec<u8>, KeyError> {
-        let sealed_with = &sealed.sealed_with;
-        let known = self.keys.iter().find(|key| key.name == *sealed_with);
-        let known = known.ok_or_else(|| KeyError::Unknown {
-            id,
-            sealed_with: sealed_with.clone(),
-        })?;
-        let damaged = || KeyError::Damaged { id };
+    /// Opens a text that was sealed with this name.
+    pub(crate) fn open_as(&self, name: &[u8], sealed: &SealedText) -> Result<Vec<u8>, OpenFailure> {
+        let known = self.keys.iter().find(|key| key.name == sealed.sealed_with);
+        let known = known.ok_or(OpenFailure::Unknown)?;
+        let damaged = || OpenFailure::Damaged;
         let bytes = text::decode(&sealed.ciphertext).ok_or_else(damaged)?;
         let (nonce, ciphertext) = bytes.split_at_checked(NONCE_LEN).ok_or_else(damaged)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| damaged())?;
         let mut opened = ciphertext.to_vec();
-        let aad = Aad::from(id.0.as_bytes());
-        let opened = known.key.open_in_place(nonce, aad, &mut opened);
+        let opened = known.key.open_in_place(nonce, Aad::from(name), &mut opened);
         Ok(opened.map_err(|_| damaged())?.to_vec())
     }
+}
+
+/// The reason why a sealed text does not open.
+pub(crate) enum OpenFailure {
+    /// The key that sealed it is not in the file.
+    Unknown,
+    Damaged,
 }
 
 fn read(line: &str) -> Option<[u8; KEY_BYTES]> {

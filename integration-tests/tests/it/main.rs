@@ -23,6 +23,7 @@ mod e2e_services;
 mod e2e_spans;
 mod e2e_tls;
 mod e2e_trace;
+mod e2e_variables;
 mod e2e_vault;
 mod e2e_volumes;
 mod fault_kill;

@@ -27,6 +27,7 @@ mod query;
 mod revocations;
 mod scaling_policies;
 mod services;
+mod variables;
 mod volumes;
 
 use gateway_core::MAX_REQUEST_BYTES;
@@ -43,6 +44,7 @@ use proto::v1::nodes_server::{self, NodesServer};
 use proto::v1::operator_server::{self, OperatorServer};
 use proto::v1::scaling_policies_server::{self, ScalingPoliciesServer};
 use proto::v1::services_server::{self, ServicesServer};
+use proto::v1::variables_server::{self, VariablesServer};
 use proto::v1::volumes_server::{self, VolumesServer};
 use tonic::service::Routes;
 
@@ -50,7 +52,7 @@ use crate::gateway::Shared;
 use crate::grpc::query::Api;
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 15] = [
+pub(crate) const RPC_SERVICES: [&str; 16] = [
     agent_server::SERVICE_NAME,
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
@@ -63,6 +65,7 @@ pub(crate) const RPC_SERVICES: [&str; 15] = [
     operator_server::SERVICE_NAME,
     scaling_policies_server::SERVICE_NAME,
     services_server::SERVICE_NAME,
+    variables_server::SERVICE_NAME,
     volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
     node_introductions_server::SERVICE_NAME,
@@ -85,6 +88,7 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(OperatorServer::new(api.clone()))
         .add_service(ScalingPoliciesServer::new(api.clone()))
         .add_service(ServicesServer::new(api.clone()))
+        .add_service(VariablesServer::new(api.clone()))
         .add_service(VolumesServer::new(api))
         .add_service(nodes)
         .add_service(introductions)

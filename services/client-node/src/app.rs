@@ -36,6 +36,7 @@ use crate::introduction;
 use crate::metrics::Metrics;
 use crate::metrics::levels::Levels;
 use crate::session::gateways::Gateways;
+use crate::session::look_ups::LookUps;
 use crate::session::shared::Session;
 use crate::session::tokens::Tokens;
 use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
@@ -206,8 +207,14 @@ impl App {
             node_id: opened.identity.node_id.to_string(),
             secret: opened.identity.secret.clone(),
         };
+        let look_ups = LookUps {
+            gateways: Arc::clone(&gateways),
+            node_id: tokens.node_id.clone(),
+            secret: tokens.secret.clone(),
+        };
         let mut tasks = task_runner::Context {
             tokens: Arc::new(tokens),
+            data: Arc::new(look_ups),
             vault: parts.vault,
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {

@@ -4,10 +4,11 @@
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
 //! loop of [`reports`]. All but the registration wait for the first registration. In reading
 //! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`retry`] is the backoff,
-//! [`shared`] the loops' state; [`tokens`] gets the identity tokens of tasks.
+//! [`shared`] the loops' state; [`tokens`] gets the identity tokens of tasks, [`look_ups`] the data of their templates.
 
 pub(crate) mod gateways;
 mod heartbeat;
+pub(crate) mod look_ups;
 mod register;
 mod reports;
 mod retry;

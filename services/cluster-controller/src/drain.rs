@@ -119,7 +119,9 @@ impl FirstConflict {
     /// Errors that would hit every other write, too.
     fn unless_fatal(&mut self, written: Result<(), WriteError>) -> Result<(), WriteError> {
         match written {
-            Err(error @ (WriteError::Conflict | WriteError::Txn(_))) => {
+            Err(
+                error @ (WriteError::Conflict | WriteError::Store(store::Error::Unbuildable(_))),
+            ) => {
                 debug!(%error, "left to the next look");
                 self.0.get_or_insert(error);
                 Ok(())

@@ -8,7 +8,7 @@ use model::{EvalId, NodeId, NodeStatus, Timestamp};
 use service_kit::{IdSource, SteadyClock, current_trace_parent};
 use state::set_trace_parent;
 use state::{Entity, Write};
-use store::{CommitOutcome, Replica, SizeClass, TxnError, Writer};
+use store::{CommitOutcome, Replica, SizeClass, Writer};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -36,8 +36,6 @@ pub(crate) struct Term {
 pub(crate) enum WriteError {
     #[error(transparent)]
     Store(#[from] store::Error),
-    #[error(transparent)]
-    Txn(#[from] TxnError),
     #[error("cannot read the latest state")]
     Wait(#[from] store::WaitError),
     #[error("a compared object has changed")]
@@ -66,9 +64,7 @@ impl Term {
         class: SizeClass,
     ) -> Result<u64, WriteError> {
         set_trace_parent(&mut writes, &current_trace_parent());
-        let txn = self.writer.txn_with(class).with(&writes)?;
-        let committed = self.writer.commit_surely(&txn, WRITE_TIMEOUT).await;
-        match CommitOutcome::of(committed) {
+        match self.writer.perform(class, &writes, WRITE_TIMEOUT).await {
             CommitOutcome::Done { revision } => Ok(revision),
             CommitOutcome::Deposed => {
                 self.deposed.cancel();

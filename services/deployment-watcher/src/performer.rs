@@ -7,7 +7,7 @@ use rollout::{Action, outcome};
 use service_kit::run::chain;
 use service_kit::{Clock, IdSource, current_trace_parent};
 use state::set_trace_parent;
-use store::{CommitOutcome, Replica, SizeClass, TxnError, Writer};
+use store::{CommitOutcome, Replica, SizeClass, Writer};
 use tracing::{info, instrument, warn};
 
 use crate::metrics::{Metrics, ReasonLabel};
@@ -36,15 +36,6 @@ pub(crate) enum Performed {
     Deposed,
 }
 
-/// Returns the reason why a write was too large; a smaller one may succeed.
-fn size_problem(written: &Result<CommitOutcome, TxnError>) -> Option<String> {
-    match written {
-        Ok(CommitOutcome::TooLarge(error)) => Some(chain(error)),
-        Err(error) if error.is_of_size() => Some(chain(error)),
-        Ok(_) | Err(_) => None,
-    }
-}
-
 impl Performer {
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp(self.clock.now())
@@ -59,13 +50,18 @@ impl Performer {
     pub(crate) async fn perform(&self, mut action: Action) -> Performed {
         set_trace_parent(&mut action.writes, &current_trace_parent());
         let mut written = self.write(&action).await;
-        let too_large = size_problem(&written).filter(|_| action.job().is_some());
-        if let Some(error) = too_large {
-            warn!(%error, "deployment fails without the revert, which is too large for a transaction");
+        if let CommitOutcome::TooLarge(error) = &written
+            && action.job().is_some()
+        {
+            let error = chain(error);
+            warn!(
+                error,
+                "deployment fails without the revert, which is too large for a transaction"
+            );
             written = self.write(&outcome::without_revert(action.clone())).await;
         }
         match written {
-            Ok(CommitOutcome::Done { revision }) => {
+            CommitOutcome::Done { revision } => {
                 let label = ReasonLabel {
                     reason: action.reason.as_str(),
                 };
@@ -73,14 +69,11 @@ impl Performer {
                 info!(index = revision, "deployment updated");
                 Performed::SeenAt(revision)
             }
-            Ok(CommitOutcome::Deposed) => Performed::Deposed,
-            Ok(CommitOutcome::Conflict(conflict)) => Performed::SeenAt(conflict.revision),
-            Ok(
-                CommitOutcome::TooLarge(error)
-                | CommitOutcome::Refused(error)
-                | CommitOutcome::Unknown(error),
-            ) => self.fail(&error),
-            Err(error) => self.fail(&error),
+            CommitOutcome::Deposed => Performed::Deposed,
+            CommitOutcome::Conflict(conflict) => Performed::SeenAt(conflict.revision),
+            CommitOutcome::TooLarge(error)
+            | CommitOutcome::Refused(error)
+            | CommitOutcome::Unknown(error) => self.fail(&error),
         }
     }
 
@@ -90,12 +83,9 @@ impl Performer {
         Performed::Failed
     }
 
-    async fn write(&self, action: &Action) -> Result<CommitOutcome, TxnError> {
-        let txn = self
-            .writer
-            .txn_with(SizeClass::FollowUp)
-            .with(&action.writes)?;
-        let committed = self.writer.commit_surely(&txn, WRITE_TIMEOUT).await;
-        Ok(CommitOutcome::of(committed))
+    async fn write(&self, action: &Action) -> CommitOutcome {
+        let class = SizeClass::FollowUp;
+        let performed = self.writer.perform(class, &action.writes, WRITE_TIMEOUT);
+        performed.await
     }
 }

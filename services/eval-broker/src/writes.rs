@@ -5,7 +5,7 @@ use std::time::Duration;
 use broker::outcome;
 use model::{EvalId, Timestamp};
 use service_kit::{IdSource, SpanParent as _};
-use store::{CommitOutcome, Replica, Txn, TxnError, Writer};
+use store::{CommitOutcome, Replica, SizeClass, Txn, TxnError, Writer};
 use tokio::sync::Semaphore;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
@@ -91,14 +91,8 @@ impl Writes {
         let span = info_span!("fail_evaluation", eval_id = %id, job_id = %eval.value.job.job_id);
         span.set_parent_from(&eval.value.trace_parent);
         let write = async {
-            match self.writer.txn().with(&writes) {
-                Ok(txn) => self.commit(&txn, "evaluation failed").await,
-                Err(error) => {
-                    self.metrics.write_failures.inc();
-                    warn!(%error, "the failure of an evaluation is too large for a transaction");
-                    Written::Nothing
-                }
-            }
+            let performed = self.writer.perform(SizeClass::New, &writes, WRITE_TIMEOUT);
+            self.written(performed.await, writes.len(), "evaluation failed")
         };
         let written = write.instrument(span).await;
         if written == Written::Done {
@@ -145,10 +139,14 @@ impl Writes {
     }
 
     async fn commit(&self, txn: &Txn, what: &'static str) -> Written {
-        let committed = self.writer.commit_surely(txn, WRITE_TIMEOUT).await;
-        match CommitOutcome::of(committed) {
+        let performed = self.writer.perform_txn(txn, WRITE_TIMEOUT);
+        self.written(performed.await, txn.write_count(), what)
+    }
+
+    fn written(&self, outcome: CommitOutcome, evals: usize, what: &'static str) -> Written {
+        match outcome {
             CommitOutcome::Done { revision } => {
-                info!(index = revision, evals = txn.write_count(), what);
+                info!(index = revision, evals, what);
                 Written::Done
             }
             CommitOutcome::Deposed => Written::Deposed,

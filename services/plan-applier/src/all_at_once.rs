@@ -8,7 +8,6 @@ use std::time::Duration;
 use applier::{CommitId, Event, Piece, staged};
 use model::{EvalId, Timestamp};
 use state::{Entity, Key, Snapshot, Write};
-use store::TxnError;
 use tracing::{error, info, instrument, warn};
 
 use crate::commit::{COMMIT_TIMEOUT, Committer, Store, Written};
@@ -226,24 +225,6 @@ impl<S: Store> Committer<S> {
                 commit,
                 revision: seen,
             },
-        }
-    }
-
-    /// Writes all of `writes` in one transaction; returns the outcome.
-    async fn write_all(&self, writes: &[Write]) -> Written {
-        match self.writer.txn().with(writes) {
-            Ok(txn) => self.write(&txn).await,
-            Err(TxnError::Contradiction { key }) => {
-                warn!(?key, "a plan with contradicting compares");
-                Written::Conflict(self.replica.applied())
-            }
-            Err(failure @ (TxnError::TooManyOps { .. } | TxnError::TooManyBytes { .. })) => {
-                Written::TooLarge(failure.to_string())
-            }
-            Err(failure) => {
-                error!(%failure, "a transaction cannot be built");
-                Written::Refused(failure.to_string())
-            }
         }
     }
 

@@ -10,7 +10,11 @@ use std::time::Duration;
 use applier::{CommitId, Event, Piece, bad_nodes};
 use model::{NodeId, Timestamp};
 use service_kit::run::chain;
-use store::{Commit, CommitOutcome, Replica, Txn, TxnError, Writer};
+use state::{Snapshot, Write};
+use store::{
+    Commit, CommitOutcome, Decision, Replica, Transactor, Txn, TxnError, WaitError, Writer,
+    decide_and_commit,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, instrument, warn};
@@ -43,11 +47,11 @@ pub(crate) enum Written {
 pub(crate) trait Store: Clone + Send + Sync + 'static {
     fn txn(&self) -> Txn;
 
-    fn commit_surely(
+    fn perform_txn(
         &self,
         txn: &Txn,
         timeout: Duration,
-    ) -> impl Future<Output = Result<Commit, store::Error>> + Send;
+    ) -> impl Future<Output = CommitOutcome> + Send;
 }
 
 impl Store for Writer {
@@ -55,8 +59,8 @@ impl Store for Writer {
         Self::txn(self)
     }
 
-    async fn commit_surely(&self, txn: &Txn, timeout: Duration) -> Result<Commit, store::Error> {
-        Self::commit_surely(self, txn, timeout).await
+    async fn perform_txn(&self, txn: &Txn, timeout: Duration) -> CommitOutcome {
+        Self::perform_txn(self, txn, timeout).await
     }
 }
 
@@ -74,19 +78,8 @@ impl<S: Store> Committer<S> {
     /// Writes `parts` in one transaction; returns the machine's event.
     #[instrument(skip_all, fields(commit = commit.0, plans = parts.len()))]
     pub(crate) async fn commit(self, commit: CommitId, parts: Vec<Arc<Piece>>) -> Event {
-        let txn = match self.build(&parts) {
-            Ok(txn) => txn,
-            Err(TxnError::Contradiction { key }) => {
-                // Two plans saw an object, such as a node, at different revisions: the older one is stale.
-                warn!(?key, "plans with contradicting compares in one transaction");
-                return self.conflict(commit, self.replica.applied());
-            }
-            Err(failure) => {
-                error!(%failure, "cannot build a transaction");
-                return self.refused(commit, &failure);
-            }
-        };
-        match self.write(&txn).await {
+        let writes = parts.iter().flat_map(|piece| &piece.ops);
+        match self.write_all(writes).await {
             Written::Done(revision) => {
                 #[expect(clippy::cast_precision_loss, reason = "a transaction has few plans")]
                 self.metrics.commit_plans.observe(parts.len() as f64);
@@ -102,15 +95,11 @@ impl<S: Store> Committer<S> {
         }
     }
 
-    /// Carries out one transaction; returns the outcome.
-    pub(crate) async fn write(&self, txn: &Txn) -> Written {
-        let began = Instant::now();
-        let committed = self.writer.commit_surely(txn, COMMIT_TIMEOUT).await;
-        self.metrics.apply.observe(began.elapsed().as_secs_f64());
-        match CommitOutcome::of(committed) {
+    /// Writes all of `writes` in one transaction; returns the outcome.
+    pub(crate) async fn write_all(&self, writes: impl IntoIterator<Item = &Write>) -> Written {
+        match self.perform(writes).await {
             CommitOutcome::Done { revision } => {
                 self.metrics.commit("committed");
-                info!(index = revision, writes = txn.write_count(), "committed");
                 Written::Done(revision)
             }
             CommitOutcome::Deposed => {
@@ -122,6 +111,12 @@ impl<S: Store> Committer<S> {
                 self.metrics.commit("conflict");
                 Written::Conflict(conflict.revision)
             }
+            CommitOutcome::Refused(store::Error::Unbuildable(TxnError::Contradiction { key })) => {
+                // Two plans saw an object, such as a node, at different revisions: the older one is stale.
+                warn!(?key, "contradicting compares in one transaction");
+                self.metrics.commit("conflict");
+                Written::Conflict(self.replica.applied())
+            }
             CommitOutcome::Unknown(failure) => {
                 warn!(%failure, "the outcome of a transaction is unknown");
                 self.metrics.commit("failed");
@@ -130,6 +125,20 @@ impl<S: Store> Committer<S> {
             CommitOutcome::TooLarge(failure) => Written::TooLarge(self.report_refusal(&failure)),
             CommitOutcome::Refused(failure) => Written::Refused(self.report_refusal(&failure)),
         }
+    }
+
+    async fn perform(&self, writes: impl IntoIterator<Item = &Write>) -> CommitOutcome {
+        let txn = match self.writer.txn().with(writes) {
+            Ok(txn) => txn,
+            Err(failure) => return CommitOutcome::of(Err(failure.into())),
+        };
+        let began = Instant::now();
+        let outcome = self.writer.perform_txn(&txn, COMMIT_TIMEOUT).await;
+        self.metrics.apply.observe(began.elapsed().as_secs_f64());
+        if let CommitOutcome::Done { revision } = outcome {
+            info!(index = revision, writes = txn.write_count(), "committed");
+        }
+        outcome
     }
 
     /// Reports a refusal by the store; returns its reason.
@@ -144,60 +153,75 @@ impl<S: Store> Committer<S> {
     ///
     /// Failures are ignored: further rejections lead to another attempt.
     pub(crate) async fn mark_ineligible(self, id: NodeId, now: Timestamp) {
-        let mut snapshot = self.replica.snapshot();
-        for _ in 0..MARK_ATTEMPTS_MAX {
-            let Some(marking) = bad_nodes::mark(&snapshot, id, now) else {
-                return;
-            };
-            let txn = match self.writer.txn().with([&marking]) {
-                Ok(txn) => txn,
-                Err(failure) => return error!(%failure, "cannot build a transaction"),
-            };
-            let committed = self.writer.commit_surely(&txn, COMMIT_TIMEOUT).await;
-            match CommitOutcome::of(committed) {
-                CommitOutcome::Done { revision } => {
-                    self.metrics.nodes_marked.inc();
-                    return warn!(
-                        index = revision,
-                        "node marked as ineligible: too many of its parts of plans were rejected"
-                    );
-                }
-                CommitOutcome::Deposed => return,
-                CommitOutcome::Conflict(conflict) => {
-                    let waited = self
-                        .replica
-                        .wait_for(conflict.revision, COMMIT_TIMEOUT)
-                        .await;
-                    let Ok(newer) = waited else { return };
-                    snapshot = newer;
-                }
-                CommitOutcome::TooLarge(failure)
-                | CommitOutcome::Refused(failure)
-                | CommitOutcome::Unknown(failure) => {
-                    let failure = chain(&failure);
-                    return warn!(failure, "cannot mark a node as ineligible");
-                }
+        let marking = Marking(&self);
+        let marked = decide_and_commit(
+            &marking,
+            self.replica.snapshot(),
+            MARK_ATTEMPTS_MAX,
+            |snapshot| {
+                let Some(mark) = bad_nodes::mark(snapshot, id, now) else {
+                    return Ok(Decision::Known(None));
+                };
+                let txn = self.writer.txn().with([&mark]);
+                Ok(Decision::Commit {
+                    txns: vec![txn.map_err(|failure| MarkFailure::Store(failure.into()))?],
+                    needs_fresh: false,
+                    answer: Box::new(Some),
+                })
+            },
+        );
+        match marked.await {
+            Ok(Some(Some(revision))) => {
+                self.metrics.nodes_marked.inc();
+                warn!(
+                    index = revision,
+                    "node marked as ineligible: too many of its parts of plans were rejected"
+                );
+            }
+            Ok(Some(None) | None) | Err(MarkFailure::Deposed | MarkFailure::Replica(_)) => {}
+            Err(MarkFailure::Store(failure)) => {
+                let failure = chain(&failure);
+                warn!(failure, "cannot mark a node as ineligible");
             }
         }
     }
+}
 
-    /// Returns the event of a refusal.
-    fn refused(&self, commit: CommitId, failure: &(dyn std::error::Error + 'static)) -> Event {
-        self.metrics.commit("failed");
-        Event::Refused {
-            commit,
-            revision: self.replica.applied(),
-            reason: chain(failure),
+/// The reason why a node is not marked.
+#[derive(Debug, thiserror::Error)]
+enum MarkFailure {
+    #[error("another replica leads")]
+    Deposed,
+    #[error("the replica does not catch up")]
+    Replica(#[source] WaitError),
+    #[error(transparent)]
+    Store(store::Error),
+}
+
+/// Reads and commits of marks, each within [`COMMIT_TIMEOUT`].
+struct Marking<'a, S>(&'a Committer<S>);
+
+impl<S: Store> Transactor for Marking<'_, S> {
+    type Error = MarkFailure;
+
+    async fn fresh(&self) -> Result<Snapshot, MarkFailure> {
+        let fresh = self.0.replica.linearizable(COMMIT_TIMEOUT).await;
+        fresh.map_err(MarkFailure::Replica)
+    }
+
+    async fn wait_for(&self, revision: u64) -> Result<Snapshot, MarkFailure> {
+        let newer = self.0.replica.wait_for(revision, COMMIT_TIMEOUT).await;
+        newer.map_err(MarkFailure::Replica)
+    }
+
+    async fn commit(&self, txn: &Txn) -> Result<Commit, MarkFailure> {
+        match self.0.writer.perform_txn(txn, COMMIT_TIMEOUT).await {
+            CommitOutcome::Done { revision } => Ok(Commit::Done { revision }),
+            CommitOutcome::Conflict(conflict) => Ok(Commit::Conflict(conflict)),
+            CommitOutcome::Deposed => Err(MarkFailure::Deposed),
+            CommitOutcome::TooLarge(failure)
+            | CommitOutcome::Refused(failure)
+            | CommitOutcome::Unknown(failure) => Err(MarkFailure::Store(failure)),
         }
-    }
-
-    fn conflict(&self, commit: CommitId, revision: u64) -> Event {
-        self.metrics.commit("conflict");
-        Event::Conflict { commit, revision }
-    }
-
-    fn build(&self, parts: &[Arc<Piece>]) -> Result<Txn, TxnError> {
-        let ops = parts.iter().flat_map(|piece| &piece.ops);
-        self.writer.txn().with(ops)
     }
 }

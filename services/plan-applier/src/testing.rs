@@ -7,9 +7,13 @@ use model::{Evaluation, Job, LeaderInfo, Node, Plan, Timestamp};
 use prometheus_client::registry::Registry;
 use service_kit::CancellationToken;
 use state::{Key, Snapshot};
-use store::{Client, Commit, ElectionOptions, Leadership, Replica, ReplicaOptions, Txn, Writer};
+use store::{
+    Client, Commit, CommitOutcome, ElectionOptions, Leadership, Replica, ReplicaOptions, Txn,
+    Writer,
+};
 use store_test_kit::TestStore;
 use test_kit::builders;
+use test_kit::writes;
 use tokio::sync::mpsc;
 
 use crate::SERVICE;
@@ -84,10 +88,10 @@ impl Store for RefusingStore {
         self.writer.txn()
     }
 
-    async fn commit_surely(&self, txn: &Txn, timeout: Duration) -> Result<Commit, store::Error> {
+    async fn perform_txn(&self, txn: &Txn, timeout: Duration) -> CommitOutcome {
         match self.refusal(txn) {
-            Some(refusal) => Err(refusal),
-            None => self.writer.commit_surely(txn, timeout).await,
+            Some(refusal) => CommitOutcome::of(Err(refusal)),
+            None => self.writer.perform_txn(txn, timeout).await,
         }
     }
 }
@@ -122,11 +126,13 @@ impl StoreFixture {
         let eval = builders::evaluation(1, job);
         let mut txn = self.txn();
         for node in nodes {
-            txn.create(&Key::Node(node.id), node).unwrap();
+            txn.add(&writes::create(&Key::Node(node.id), node)).unwrap();
         }
-        txn.create(&Key::Job(job.key()), job).unwrap();
-        txn.create(&Key::JobVersion(job.key(), 0), job).unwrap();
-        txn.create(&Key::Eval(eval.id), &eval).unwrap();
+        txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+        txn.add(&writes::create(&Key::JobVersion(job.key(), 0), job))
+            .unwrap();
+        txn.add(&writes::create(&Key::Eval(eval.id), &eval))
+            .unwrap();
         self.commit(&txn).await;
         eval
     }

@@ -38,7 +38,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Takes and works on evaluations until drained; then finishes those in hand.
+    /// Takes and works on evaluations until drained; then finishes those it has begun.
     pub(crate) async fn run(self, drain: CancellationToken) {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut in_hand = JoinSet::new();
@@ -59,7 +59,10 @@ impl Sessions {
             }
         }
         if !in_hand.is_empty() {
-            info!(evals = in_hand.len(), "finishing the evaluations in hand");
+            info!(
+                evals = in_hand.len(),
+                "finishing the evaluations that have begun"
+            );
         }
         while in_hand.join_next().await.is_some() {}
     }

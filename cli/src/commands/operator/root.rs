@@ -18,14 +18,18 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
 }
 
 async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
-    let keys = context.connection.signing_keys().await?;
+    let listed = context.connection.signing_keys().await?;
+    let keys = &listed.signing_keys;
     let text = if args.json {
         let keys: Vec<SigningKey<'_>> = keys.iter().map(Into::into).collect();
         pretty(&keys)
     } else if keys.is_empty() {
         "No signing keys: no gateway has a keyring_key_file".to_owned()
     } else {
-        render::keyring::table(&keys, &context.style(args.verbose)).render()
+        let table = render::keyring::table(keys, &context.style(args.verbose)).render();
+        [vec![table], render::keyring::variables(&listed)]
+            .concat()
+            .join("\n")
     };
     context.finish(&text)
 }

@@ -73,6 +73,7 @@ impl Operator for Fake {
         Ok(Response::new(ListSigningKeysResponse {
             meta: Some(meta(100)),
             signing_keys,
+            ..ListSigningKeysResponse::default()
         }))
     }
 

@@ -81,7 +81,7 @@ pub fn remove(
 
 #[cfg(test)]
 mod tests {
-    use model::SealedKey;
+    use model::SealedText;
     use test_kit::stored::Stored;
 
     use super::*;
@@ -90,7 +90,7 @@ mod tests {
         SigningKey {
             id: SigningKeyId::from_random(number),
             public_key: String::new(),
-            private_key: SealedKey {
+            private_key: SealedText {
                 sealed_with: String::new(),
                 ciphertext: String::new(),
             },

@@ -30,6 +30,11 @@ pub enum NamespaceRefusal {
         users: Vec<String>,
     },
     #[error(
+        "namespace {name:?} has variables in regions: [global], {count} in number: `kafila \
+         var list -namespace {name}` shows them, `kafila var purge` deletes one"
+    )]
+    HasVariables { name: String, count: u64 },
+    #[error(
         "namespace {name:?} has modify index {found} and not {want}: it has changed since it was \
          read; read it again and retry"
     )]
@@ -41,7 +46,7 @@ impl Refusal for NamespaceRefusal {
         match self {
             Self::Invalid(_) | Self::Default => Kind::Invalid,
             Self::NotFound { .. } => Kind::NotFound,
-            Self::InUse { .. } => Kind::Precondition,
+            Self::InUse { .. } | Self::HasVariables { .. } => Kind::Precondition,
             Self::CheckIndex { .. } => Kind::Outdated,
         }
     }
@@ -79,13 +84,24 @@ pub fn upsert(
     Ok(change)
 }
 
+/// The variables of a namespace, which no replica holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VariableCount {
+    pub count: u64,
+    /// The store's revision of the count.
+    pub revision: u64,
+}
+
 /// Decides on the next step of deleting a namespace.
+///
+/// A count from before the mark does not show all variables: the mark is written once more then.
 ///
 /// # Errors
 /// See [`NamespaceRefusal`].
 pub fn delete(
     snapshot: &Snapshot,
     name: &str,
+    variables: VariableCount,
 ) -> Result<Deletion<NamespaceRefusal>, NamespaceRefusal> {
     if name == Namespace::DEFAULT {
         return Err(NamespaceRefusal::Default);
@@ -94,7 +110,17 @@ pub fn delete(
         let name = name.to_owned();
         return Err(NamespaceRefusal::NotFound { name });
     };
-    referenced::delete(stored, in_use(snapshot, name))
+    let in_use = in_use(snapshot, name).or_else(|| {
+        (variables.count > 0).then(|| NamespaceRefusal::HasVariables {
+            name: name.to_owned(),
+            count: variables.count,
+        })
+    });
+    if in_use.is_none() && stored.value.deleting && variables.revision < stored.modify_index {
+        let marked = stored.value.clone();
+        return Ok(Deletion::Mark(referenced::update(stored, marked)));
+    }
+    referenced::delete(stored, in_use)
 }
 
 /// Returns the refusal to delete a namespace that something lives in.

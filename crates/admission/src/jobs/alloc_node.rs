@@ -1,6 +1,7 @@
 //! The node and the tasks of an allocation, for requests that its node answers.
 
-use model::{FieldErrors, Node, NodeId, NodeStatus};
+use model::refusal::{Kind, Refusal};
+use model::{AllocId, FieldErrors, NodeId, NodeStatus};
 use state::{AllocView, Snapshot};
 
 /// A node, as a gateway calls it.
@@ -12,19 +13,78 @@ pub struct AllocNode {
     pub secret: String,
 }
 
-impl AllocNode {
-    pub(super) fn new(node: &Node) -> Self {
-        Self {
-            id: node.id,
-            name: node.name.clone(),
-            address: node.address.clone(),
-            secret: node.secret.clone(),
+/// The reason why the node of an allocation cannot answer a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AllocRequestRefusal {
+    #[error(transparent)]
+    Invalid(#[from] FieldErrors),
+    #[error(
+        "allocation {alloc_id} has not started on its node yet: it has no output; try again later"
+    )]
+    NotStarted { alloc_id: AllocId },
+    #[error("allocation {alloc_id} has ended ({status}): none of its tasks runs any more")]
+    Ended {
+        alloc_id: AllocId,
+        status: &'static str,
+    },
+    #[error("node {node_id} is gone, and allocation {alloc_id} with it")]
+    NodeGone { alloc_id: AllocId, node_id: NodeId },
+    #[error("node {name} ({node_id}) is {status}: it cannot be asked until it is back")]
+    NodeAway {
+        node_id: NodeId,
+        name: String,
+        status: &'static str,
+    },
+}
+
+impl Refusal for AllocRequestRefusal {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid(_) => Kind::Invalid,
+            Self::NotStarted { .. } | Self::Ended { .. } | Self::NodeGone { .. } => {
+                Kind::Precondition
+            }
+            Self::NodeAway { .. } => Kind::Unavailable,
+        }
+    }
+
+    fn field_errors(&self) -> Option<&FieldErrors> {
+        match self {
+            Self::Invalid(errors) => Some(errors),
+            _ => None,
         }
     }
 }
 
+impl AllocNode {
+    /// Returns the node of an allocation.
+    ///
+    /// # Errors
+    /// It is gone, or away.
+    pub(super) fn of(snapshot: &Snapshot, view: &AllocView) -> Result<Self, AllocRequestRefusal> {
+        let (alloc_id, node_id) = (view.alloc.id, view.alloc.node_id);
+        let node = snapshot
+            .node(node_id)
+            .ok_or(AllocRequestRefusal::NodeGone { alloc_id, node_id })?;
+        let node = &node.value;
+        if is_away(node.status) {
+            return Err(AllocRequestRefusal::NodeAway {
+                node_id,
+                name: node.name.clone(),
+                status: node.status.as_str(),
+            });
+        }
+        Ok(Self {
+            id: node.id,
+            name: node.name.clone(),
+            address: node.address.clone(),
+            secret: node.secret.clone(),
+        })
+    }
+}
+
 /// Returns whether a node with this status cannot be reached.
-pub(super) fn is_away(status: NodeStatus) -> bool {
+fn is_away(status: NodeStatus) -> bool {
     match status {
         NodeStatus::Initializing | NodeStatus::Ready => false,
         NodeStatus::Disconnected | NodeStatus::Down => true,

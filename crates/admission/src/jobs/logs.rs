@@ -1,46 +1,9 @@
 //! Location of a task's output. The refusals name the fix, unlike "no such file".
 
-use model::refusal::{Kind, Refusal};
-use model::{AllocId, FieldErrors, NodeId};
+use model::AllocId;
 use state::{AllocView, Snapshot};
 
-use super::alloc_node::{AllocNode, choose_task, is_away};
-
-/// The reason why a task's output cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LogRefusal {
-    #[error(transparent)]
-    Invalid(#[from] FieldErrors),
-    #[error(
-        "allocation {alloc_id} has not started on its node yet: it has no output; try again later"
-    )]
-    NotStarted { alloc_id: AllocId },
-    #[error("node {node_id} is gone, and the output of allocation {alloc_id} with it")]
-    NodeGone { alloc_id: AllocId, node_id: NodeId },
-    #[error("node {name} ({node_id}) is {status}: its output cannot be read until it is back")]
-    NodeAway {
-        node_id: NodeId,
-        name: String,
-        status: &'static str,
-    },
-}
-
-impl Refusal for LogRefusal {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Invalid(_) => Kind::Invalid,
-            Self::NotStarted { .. } | Self::NodeGone { .. } => Kind::Precondition,
-            Self::NodeAway { .. } => Kind::Unavailable,
-        }
-    }
-
-    fn field_errors(&self) -> Option<&FieldErrors> {
-        match self {
-            Self::Invalid(errors) => Some(errors),
-            _ => None,
-        }
-    }
-}
+use super::alloc_node::{AllocNode, AllocRequestRefusal, choose_task};
 
 /// The node and task of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,31 +16,25 @@ pub struct LogSource {
 /// Returns the source of the output of `task`; an empty `task` means the only one.
 ///
 /// # Errors
-/// See [`LogRefusal`].
-pub fn locate(snapshot: &Snapshot, view: &AllocView, task: &str) -> Result<LogSource, LogRefusal> {
-    let (alloc_id, node_id) = (view.alloc.id, view.alloc.node_id);
+/// See [`AllocRequestRefusal`].
+pub fn locate(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    task: &str,
+) -> Result<LogSource, AllocRequestRefusal> {
+    let alloc_id = view.alloc.id;
     let task = choose_task(snapshot, view, task)?;
     let started = view
         .client
         .as_ref()
         .is_some_and(|client| client.task_states.contains_key(&task));
     if !started {
-        return Err(LogRefusal::NotStarted { alloc_id });
-    }
-    let node = snapshot
-        .node(node_id)
-        .ok_or(LogRefusal::NodeGone { alloc_id, node_id })?;
-    if is_away(node.value.status) {
-        return Err(LogRefusal::NodeAway {
-            node_id,
-            name: node.value.name.clone(),
-            status: node.value.status.as_str(),
-        });
+        return Err(AllocRequestRefusal::NotStarted { alloc_id });
     }
     Ok(LogSource {
         alloc_id,
         task,
-        node: AllocNode::new(&node.value),
+        node: AllocNode::of(snapshot, view)?,
     })
 }
 

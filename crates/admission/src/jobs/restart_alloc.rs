@@ -2,48 +2,10 @@
 //! states of its checks.
 
 use lifecycle::RestartScope;
-use model::refusal::{Kind, Refusal};
-use model::{AllocId, FieldErrors, NodeId};
+use model::AllocId;
 use state::{AllocView, Snapshot};
 
-use super::alloc_node::{AllocNode, choose_task, is_away};
-
-/// The reason why the node cannot be asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RestartRefusal {
-    #[error(transparent)]
-    Invalid(#[from] FieldErrors),
-    #[error("allocation {alloc_id} has ended ({status}): none of its tasks runs any more")]
-    Ended {
-        alloc_id: AllocId,
-        status: &'static str,
-    },
-    #[error("node {node_id} is gone, and the tasks of allocation {alloc_id} with it")]
-    NodeGone { alloc_id: AllocId, node_id: NodeId },
-    #[error("node {name} ({node_id}) is {status}: it cannot be asked until it is back")]
-    NodeAway {
-        node_id: NodeId,
-        name: String,
-        status: &'static str,
-    },
-}
-
-impl Refusal for RestartRefusal {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Invalid(_) => Kind::Invalid,
-            Self::Ended { .. } | Self::NodeGone { .. } => Kind::Precondition,
-            Self::NodeAway { .. } => Kind::Unavailable,
-        }
-    }
-
-    fn field_errors(&self) -> Option<&FieldErrors> {
-        match self {
-            Self::Invalid(errors) => Some(errors),
-            _ => None,
-        }
-    }
-}
+use super::alloc_node::{AllocNode, AllocRequestRefusal, choose_task};
 
 /// A request to the node of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +22,7 @@ pub struct RestartTarget {
 pub fn locate_checks(
     snapshot: &Snapshot,
     view: &AllocView,
-) -> Result<Option<RestartTarget>, RestartRefusal> {
+) -> Result<Option<RestartTarget>, AllocRequestRefusal> {
     if view.is_client_terminal() {
         return Ok(None);
     }
@@ -71,20 +33,20 @@ pub fn locate_checks(
 /// `all_tasks` also those that have ended.
 ///
 /// # Errors
-/// See [`RestartRefusal`].
+/// See [`AllocRequestRefusal`].
 pub fn locate(
     snapshot: &Snapshot,
     view: &AllocView,
     task: &str,
     all_tasks: bool,
-) -> Result<RestartTarget, RestartRefusal> {
+) -> Result<RestartTarget, AllocRequestRefusal> {
     let alloc_id = view.alloc.id;
     let scope = RestartScope::new(task, all_tasks)?;
     if let RestartScope::Task(task) = &scope {
         choose_task(snapshot, view, task)?;
     }
     if view.is_terminal() {
-        return Err(RestartRefusal::Ended {
+        return Err(AllocRequestRefusal::Ended {
             alloc_id,
             status: view.client_status().as_str(),
         });
@@ -96,15 +58,15 @@ pub fn locate(
 /// only one.
 ///
 /// # Errors
-/// See [`RestartRefusal`].
+/// See [`AllocRequestRefusal`].
 pub fn locate_task(
     snapshot: &Snapshot,
     view: &AllocView,
     task: &str,
-) -> Result<(RestartTarget, String), RestartRefusal> {
+) -> Result<(RestartTarget, String), AllocRequestRefusal> {
     let task = choose_task(snapshot, view, task)?;
     if view.is_client_terminal() {
-        return Err(RestartRefusal::Ended {
+        return Err(AllocRequestRefusal::Ended {
             alloc_id: view.alloc.id,
             status: view.client_status().as_str(),
         });
@@ -117,22 +79,11 @@ fn to_node(
     snapshot: &Snapshot,
     view: &AllocView,
     scope: RestartScope,
-) -> Result<RestartTarget, RestartRefusal> {
-    let (alloc_id, node_id) = (view.alloc.id, view.alloc.node_id);
-    let node = snapshot
-        .node(node_id)
-        .ok_or(RestartRefusal::NodeGone { alloc_id, node_id })?;
-    if is_away(node.value.status) {
-        return Err(RestartRefusal::NodeAway {
-            node_id,
-            name: node.value.name.clone(),
-            status: node.value.status.as_str(),
-        });
-    }
+) -> Result<RestartTarget, AllocRequestRefusal> {
     Ok(RestartTarget {
-        alloc_id,
+        alloc_id: view.alloc.id,
         scope,
-        node: AllocNode::new(&node.value),
+        node: AllocNode::of(snapshot, view)?,
     })
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{AllocId, EvalId, JobKey, Timestamp};
 use state::{Entity, Key, Write};
 
-use crate::nodes::reports::Outcome;
+use crate::nodes::reports::ReportDecision;
 
 /// Builds transactions within the store's limits.
 pub trait Transactions {
@@ -45,7 +45,7 @@ struct Open<Txn> {
 /// one evaluation for each job that one of its reports requests. A report that does not even fit in
 /// an empty transaction is left out, so that it never delays others.
 pub fn pack<T: Transactions>(
-    outcomes: &[Outcome],
+    outcomes: &[ReportDecision],
     now: Timestamp,
     trace_parent: &str,
     transactions: &T,

@@ -196,7 +196,7 @@ fn cut(text: &mut String) {
 
 /// The decision on the report of one allocation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ReportDecision {
     pub alloc_id: AllocId,
     pub job: JobKey,
     /// The client side.
@@ -242,8 +242,8 @@ pub fn newer(numbers: &BTreeMap<AllocId, u64>, reports: &Reports) -> Vec<(AllocI
 ///
 /// Shape: ordered by job, so that outcomes of one job share transactions; reports without news and
 /// reports of allocations that the snapshot does not have are left out.
-pub fn decide(snapshot: &Snapshot, reports: &Reports, now: Timestamp) -> Vec<Outcome> {
-    let mut outcomes: Vec<Outcome> = reports
+pub fn decide(snapshot: &Snapshot, reports: &Reports, now: Timestamp) -> Vec<ReportDecision> {
+    let mut outcomes: Vec<ReportDecision> = reports
         .iter()
         .filter_map(|(alloc_id, client)| outcome(snapshot, *alloc_id, client, now))
         .collect();
@@ -273,7 +273,7 @@ fn outcome(
     alloc_id: AllocId,
     client: &AllocClient,
     now: Timestamp,
-) -> Option<Outcome> {
+) -> Option<ReportDecision> {
     let view = snapshot.alloc(alloc_id)?;
     let mut client = client.clone();
     let registrations = std::mem::take(&mut client.services);
@@ -309,7 +309,7 @@ fn outcome(
         },
     };
     let canceled = cancel_followup(snapshot, view, now);
-    Some(Outcome {
+    Some(ReportDecision {
         alloc_id,
         job: view.alloc.job_key(),
         write,

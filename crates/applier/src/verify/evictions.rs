@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{EvalId, Evaluation, JobKey, Plan, Timestamp, TriggeredBy};
 use state::{Entity, Key, Snapshot, Write};
 
-use crate::plan_writes::Unit;
+use crate::plan_writes::IndivisibleWrites;
 
 /// Evictions of one job per evaluation. A unit must fit into a transaction; each eviction is a few
 /// hundred bytes.
@@ -27,13 +27,18 @@ impl Evictions {
     ///
     /// A unit is never split: an evaluation before its evictions would find nothing to do, and
     /// evictions without an evaluation would not be replaced.
-    pub(crate) fn into_units(self, snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Vec<Unit> {
+    pub(crate) fn into_units(
+        self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        now: Timestamp,
+    ) -> Vec<IndivisibleWrites> {
         let mut units = Vec::new();
         for (job, mut ops) in self.by_job {
             while !ops.is_empty() {
                 let rest = ops.split_off(ops.len().min(TOGETHER_MAX));
                 ops.extend(evaluation(snapshot, plan, &job, &ops, now));
-                units.push(Unit {
+                units.push(IndivisibleWrites {
                     ops,
                     node_check: None,
                 });

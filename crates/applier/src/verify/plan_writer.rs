@@ -10,7 +10,7 @@ use model::{
 use state::{AllocView, Entity, Key, Snapshot, Write};
 
 use crate::pending::Pending;
-use crate::plan_writes::{PlanWrites, Unit};
+use crate::plan_writes::{IndivisibleWrites, PlanWrites};
 use crate::verify::evictions::Evictions;
 use crate::verify::preconditions::deployments;
 use crate::verify::volumes;
@@ -104,12 +104,12 @@ impl<'a> PlanWriter<'a> {
     fn write_stops(
         &mut self,
         node_id: NodeId,
-        units: &mut Vec<Unit>,
+        units: &mut Vec<IndivisibleWrites>,
     ) -> Result<(), DependsOnPending> {
         let plan = self.plan;
         for stop in plan.stops.get(&node_id).into_iter().flatten() {
             if let Some(op) = self.stop(stop, DesiredStatus::Stop)? {
-                units.push(Unit {
+                units.push(IndivisibleWrites {
                     ops: vec![op],
                     node_check: None,
                 });
@@ -148,7 +148,7 @@ impl<'a> PlanWriter<'a> {
     fn write_placement(
         &mut self,
         alloc: &Allocation,
-        units: &mut Vec<Unit>,
+        units: &mut Vec<IndivisibleWrites>,
     ) -> Result<(), DependsOnPending> {
         if !self.written.insert(alloc.id) {
             return Ok(());
@@ -177,7 +177,7 @@ impl<'a> PlanWriter<'a> {
         let node = self.snapshot.node(alloc.node_id).filter(|_| !has_ended);
         let node_check =
             node.map(|node| Write::require(Key::Node(alloc.node_id), node.modify_index));
-        units.push(Unit { ops, node_check });
+        units.push(IndivisibleWrites { ops, node_check });
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl<'a> PlanWriter<'a> {
         ]
     }
 
-    fn head(&self, units: &[Unit], is_whole: bool) -> Vec<Write> {
+    fn head(&self, units: &[IndivisibleWrites], is_whole: bool) -> Vec<Write> {
         let mut ops = Vec::new();
         let mut settled = BTreeSet::new();
         if let Some(deployment) = &self.plan.deployment {
@@ -324,7 +324,11 @@ impl<'a> PlanWriter<'a> {
     }
 
     /// Removes canaries whose node was rejected.
-    fn with_real_canaries(&self, deployment: &Deployment, units: &[Unit]) -> Deployment {
+    fn with_real_canaries(
+        &self,
+        deployment: &Deployment,
+        units: &[IndivisibleWrites],
+    ) -> Deployment {
         let mut deployment = deployment.clone();
         if deployment
             .groups
@@ -375,7 +379,7 @@ fn create_alloc(alloc: Allocation) -> Write {
 }
 
 /// Returns the follow-up evaluations that written allocations name.
-fn named_evals(units: &[Unit]) -> BTreeSet<EvalId> {
+fn named_evals(units: &[IndivisibleWrites]) -> BTreeSet<EvalId> {
     let entities = units
         .iter()
         .flat_map(|unit| &unit.ops)

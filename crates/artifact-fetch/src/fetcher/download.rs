@@ -11,7 +11,7 @@ use super::Artifacts;
 use super::orders;
 use crate::cache::Blob;
 use crate::failure::Failure;
-use crate::wanted::Wanted;
+use crate::request::ArtifactRequest;
 use crate::wire::{PART, Report, Validators};
 use crate::{digests, key};
 
@@ -21,7 +21,11 @@ const ROUNDS: u32 = 3;
 
 impl Artifacts {
     /// Returns a file of the cache if it is still that of its source; else downloads it.
-    pub(super) async fn download(&self, key: &str, wanted: &Wanted) -> Result<Arc<Blob>, Failure> {
+    pub(super) async fn download(
+        &self,
+        key: &str,
+        wanted: &ArtifactRequest,
+    ) -> Result<Arc<Blob>, Failure> {
         let mut cached = self.cache.find(key);
         if let (Some((blob, _)), Some(_)) = (&cached, key::digest(&wanted.source)) {
             // Verified when it came in, and the checksum is part of the key.
@@ -117,7 +121,7 @@ fn own(part: &Path) -> Result<(), Failure> {
 }
 
 /// Checks a file against the checksum of its source.
-async fn check(path: &Path, wanted: &Wanted, list: Option<&str>) -> Result<(), Failure> {
+async fn check(path: &Path, wanted: &ArtifactRequest, list: Option<&str>) -> Result<(), Failure> {
     let digest = match &wanted.source.checksum {
         None => return Ok(()),
         Some(Checksum::Digest(digest)) => digest.clone(),

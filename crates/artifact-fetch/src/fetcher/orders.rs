@@ -4,11 +4,15 @@ use artifact::{Checksum, Getter, Git};
 
 use super::stall_ms;
 use crate::config::ArtifactConfig;
-use crate::wanted::Wanted;
+use crate::request::ArtifactRequest;
 use crate::wire::{self, Validators, Work};
 
 /// Returns the order for a file. A repository has [`repository`].
-pub(super) fn work(wanted: &Wanted, cached: Option<&Validators>, config: &ArtifactConfig) -> Work {
+pub(super) fn work(
+    wanted: &ArtifactRequest,
+    cached: Option<&Validators>,
+    config: &ArtifactConfig,
+) -> Work {
     let source = &wanted.source;
     let http = |url: String| wire::Http {
         url,

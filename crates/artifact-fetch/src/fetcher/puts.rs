@@ -9,7 +9,7 @@ use super::{Artifacts, Destination, orders};
 use crate::cache::Blob;
 use crate::failure::Failure;
 use crate::install::{self, Form, Target};
-use crate::wanted::Wanted;
+use crate::request::ArtifactRequest;
 use crate::wire::{self, TREE, Work};
 
 /// Mode of a file that stays as it is. Source: Nomad's `exec` makes a task's program executable, so jobs
@@ -21,7 +21,7 @@ impl Artifacts {
     pub(super) async fn put_repository(
         &self,
         git: &Git,
-        wanted: &Wanted,
+        wanted: &ArtifactRequest,
         destination: &Destination,
     ) -> Result<(), Failure> {
         if destination.form == Form::File {
@@ -43,7 +43,7 @@ impl Artifacts {
     pub(super) async fn put_blob(
         &self,
         blob: &Blob,
-        wanted: &Wanted,
+        wanted: &ArtifactRequest,
         destination: &Destination,
     ) -> Result<(), Failure> {
         let source = &wanted.source;
@@ -77,7 +77,11 @@ impl Artifacts {
 }
 
 /// Copies a file that is no archive.
-async fn put_plain(blob: &Blob, wanted: &Wanted, destination: &Destination) -> Result<(), Failure> {
+async fn put_plain(
+    blob: &Blob,
+    wanted: &ArtifactRequest,
+    destination: &Destination,
+) -> Result<(), Failure> {
     let mut destination = destination.clone();
     match (destination.form, &wanted.source.name) {
         (Form::File, _) => {}
@@ -103,7 +107,7 @@ async fn put_plain(blob: &Blob, wanted: &Wanted, destination: &Destination) -> R
 
 /// Returns the part of a tree that the source names. Its links are checked with the tree; the path to it
 /// must have none.
-fn below(tree: &Path, wanted: &Wanted) -> Result<PathBuf, Failure> {
+fn below(tree: &Path, wanted: &ArtifactRequest) -> Result<PathBuf, Failure> {
     let mut path = tree.to_owned();
     for component in wanted.source.subdir.iter().flat_map(|it| it.components()) {
         path.push(component);

@@ -7,7 +7,7 @@ mod part;
 
 use std::io::{Read as _, Write as _};
 
-use self::client::{Client, Refusal, Response};
+use self::client::{Client, HttpFailure, Response};
 use self::part::Part;
 use super::room::{Room, too_large};
 use crate::wire::{Http, Report, Validators};
@@ -20,11 +20,11 @@ const LIST_BYTES_MAX: u64 = 512 << 10;
 pub(super) fn download(work: &Http) -> Report {
     match attempt(work) {
         Ok(report) => report,
-        Err(Refusal { message, may_pass }) => Report::Failed { message, may_pass },
+        Err(HttpFailure { message, may_pass }) => Report::Failed { message, may_pass },
     }
 }
 
-fn attempt(work: &Http) -> Result<Report, Refusal> {
+fn attempt(work: &Http) -> Result<Report, HttpFailure> {
     let client = Client::new(work)?;
     let list = match &work.list {
         Some(url) => Some(text(&client, url)?),
@@ -43,27 +43,29 @@ fn attempt(work: &Http) -> Result<Report, Refusal> {
         StatusCode::PARTIAL_CONTENT if part.bytes > 0 => {
             if range_start(&response) != Some(part.bytes) {
                 part.restart(Validators::default())?;
-                return Err(Refusal::passing(
+                return Err(HttpFailure::passing(
                     "the server sent another range than the requested",
                 ));
             }
         }
         StatusCode::RANGE_NOT_SATISFIABLE if part.bytes > 0 => {
             part.restart(Validators::default())?;
-            return Err(Refusal::passing("the server has no such range"));
+            return Err(HttpFailure::passing("the server has no such range"));
         }
         StatusCode::OK => part.restart(validators(&response))?,
-        other => return Err(Refusal::status(other)),
+        other => return Err(HttpFailure::status(other)),
     }
     let resumed = part.bytes > 0;
     let length = header(&response, "content-length").and_then(|text| text.parse::<u64>().ok());
     let whole = length.map(|length| length.saturating_add(part.bytes));
     if whole.is_some_and(|whole| whole > work.bytes_max) {
-        return Err(Refusal::lasting(too_large(work.bytes_max)));
+        return Err(HttpFailure::lasting(too_large(work.bytes_max)));
     }
     copy(&mut response, &mut part, work.bytes_max)?;
     if whole.is_some_and(|whole| whole != part.bytes) {
-        return Err(Refusal::passing("the connection ended before the content"));
+        return Err(HttpFailure::passing(
+            "the connection ended before the content",
+        ));
     }
     Ok(Report::Fetched {
         validators: part.finish()?,
@@ -72,7 +74,7 @@ fn attempt(work: &Http) -> Result<Report, Refusal> {
     })
 }
 
-fn copy(response: &mut Response, part: &mut Part, bytes_max: u64) -> Result<(), Refusal> {
+fn copy(response: &mut Response, part: &mut Part, bytes_max: u64) -> Result<(), HttpFailure> {
     let mut reader = response.body_mut().as_reader();
     let mut buffer = vec![0; 1 << 16];
     let mut room = Room::default();
@@ -83,31 +85,31 @@ fn copy(response: &mut Response, part: &mut Part, bytes_max: u64) -> Result<(), 
             // The part stays for the next attempt.
             Err(error) => {
                 let message = format!("the connection broke: {}", client::cause(&error));
-                return Err(Refusal::passing(message));
+                return Err(HttpFailure::passing(message));
             }
         };
         let bytes = u64::try_from(count).unwrap_or(u64::MAX);
         if part.bytes.saturating_add(bytes) > bytes_max {
-            return Err(Refusal::lasting(too_large(bytes_max)));
+            return Err(HttpFailure::lasting(too_large(bytes_max)));
         }
-        room.wrote(bytes).map_err(Refusal::lasting)?;
+        room.wrote(bytes).map_err(HttpFailure::lasting)?;
         part.file
             .write_all(&buffer[..count])
-            .map_err(|error| Refusal::lasting(format!("cannot write: {error}")))?;
+            .map_err(|error| HttpFailure::lasting(format!("cannot write: {error}")))?;
         part.bytes += bytes;
     }
 }
 
 /// Downloads a text of bounded size.
-fn text(client: &Client, url: &str) -> Result<String, Refusal> {
-    let about = |refusal: Refusal| Refusal {
+fn text(client: &Client, url: &str) -> Result<String, HttpFailure> {
+    let about = |refusal: HttpFailure| HttpFailure {
         message: format!("the list of checksums: {}", refusal.message),
         ..refusal
     };
     let response = client.get(url, &Default::default(), &[]);
     let mut response = response.map_err(about)?;
     if response.status() != StatusCode::OK {
-        return Err(about(Refusal::status(response.status())));
+        return Err(about(HttpFailure::status(response.status())));
     }
     let body = response.body_mut().with_config().limit(LIST_BYTES_MAX);
     body.lossy_utf8(true)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use artifact::Source;
 use artifact_fetch::{
-    ArtifactConfig, Artifacts, Destination, Failure, Form, HelperCommand, Settings, Wanted,
+    ArtifactConfig, ArtifactRequest, Artifacts, Destination, Failure, Form, HelperCommand, Settings,
 };
 
 pub(crate) struct Place {
@@ -113,16 +113,16 @@ pub(crate) fn listed(root: &Path) -> Vec<String> {
     found
 }
 
-pub(crate) fn wanted(source: &str) -> Wanted {
+pub(crate) fn wanted(source: &str) -> ArtifactRequest {
     wanted_with(source, &[])
 }
 
-pub(crate) fn wanted_with(source: &str, options: &[(&str, &str)]) -> Wanted {
+pub(crate) fn wanted_with(source: &str, options: &[(&str, &str)]) -> ArtifactRequest {
     let options: BTreeMap<String, String> = options
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    Wanted {
+    ArtifactRequest {
         source: Source::parse(source, &options).unwrap(),
         headers: BTreeMap::new(),
         insecure: false,

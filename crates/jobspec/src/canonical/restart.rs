@@ -33,11 +33,28 @@ pub(super) fn group(
         mode: RestartMode::Fail,
         render_templates: false,
     };
-    merge(check, path, spec, &defaults)
+    let errors_before = check.error_count();
+    let policy = merge(check, path, spec, &defaults);
+    if spec.is_some() && check.error_count() == errors_before {
+        restarts_fit(check, &path.block("restart"), &policy);
+    }
+    policy
 }
 
 /// Returns the task's policy: its own attributes over the group's.
-pub(super) fn merge(
+///
+/// Whether its restarts fit into the interval is not checked, as in Nomad: a task whose restarts do
+/// not fit restarts without end.
+pub(super) fn task(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&spec::RestartPolicy>,
+    group: &RestartPolicy,
+) -> RestartPolicy {
+    merge(check, path, spec, group)
+}
+
+fn merge(
     check: &mut Check,
     path: &Path,
     spec: Option<&spec::RestartPolicy>,
@@ -86,8 +103,11 @@ fn combination(check: &mut Check, path: &Path, policy: &RestartPolicy) {
             show(policy.interval),
         );
         check.error(path.field("interval"), message);
-        return;
     }
+}
+
+/// Checks that the restarts of an interval, with the delay before each, fit into it.
+fn restarts_fit(check: &mut Check, path: &Path, policy: &RestartPolicy) {
     let needed = policy.delay.as_nanos() * u128::from(policy.attempts);
     if needed > policy.interval.as_nanos() {
         let message = format!(

@@ -87,23 +87,17 @@ pub(super) fn of_task(
                 format!("there are two scaling blocks of the type {name}: keep one of them");
             check.error(&path, message);
         }
-        let Some(max) = spec.max else {
-            check.error(
-                path.field("max"),
-                "missing: scaling needs the largest amount, write max = …",
-            );
-            continue;
-        };
         let policy = TaskScaling {
             resource,
             enabled: spec.enabled.unwrap_or(true),
             min: spec
                 .min
                 .map(|min| check.number(path.field("min"), Some(min), 0)),
-            max: check.number(path.field("max"), Some(max), 0),
+            // An autoscaler may have a limit of its own.
+            max: check.number(path.field("max"), spec.max, 0),
             policy: check.object(path.field("policy"), spec.policy.as_ref()),
         };
-        if policy.min.is_some_and(|min| min > policy.max) {
+        if spec.max.is_some() && policy.min.is_some_and(|min| min > policy.max) {
             let message = format!(
                 "the largest amount {} is less than the smallest: raise max or lower min",
                 policy.max

@@ -91,7 +91,7 @@ pub(super) fn task(
         ),
         affinities: rank::affinities(check, path, &spec.affinities),
         resources,
-        restart: restart::merge(check, path, spec.restart.as_ref(), around.restart),
+        restart: restart::task(check, path, spec.restart.as_ref(), around.restart),
         kill_timeout: kill_timeout(check, path, spec.kill_timeout.as_ref(), around),
         kill_signal: kill_signal(check, path, spec.kill_signal.as_deref()),
         leader: leader(check, path, spec),

@@ -244,15 +244,21 @@ fn read(template: &Template) -> Result<::template::Template, ::template::Error> 
 /// Functions that look data up in Vault.
 const OF_VAULT: [&str; 3] = ["pkiCert", "secret", "secrets"];
 
+/// Functions that look up variables and services, which gateways have.
+fn is_of_gateways(function: &str) -> bool {
+    function.starts_with("nomad")
+}
+
 /// Warns of templates that wait for data which no node has, or which the task may not read.
 pub(super) fn warn(check: &mut Check, job: &Job) {
     for group in &job.task_groups {
         for task in &group.tasks {
             for template in &task.templates {
                 let Ok(text) = read(template) else { continue };
-                let (of_vault, others): (Vec<&str>, Vec<&str>) = text
-                    .look_ups()
-                    .into_iter()
+                let all = text.look_ups();
+                let (of_vault, others): (Vec<&str>, Vec<&str>) = all
+                    .iter()
+                    .filter(|name| !is_of_gateways(name))
                     .partition(|name| OF_VAULT.contains(name));
                 let waits = |calls: &[&str]| {
                     format!(
@@ -264,8 +270,8 @@ pub(super) fn warn(check: &mut Check, job: &Job) {
                 };
                 if !others.is_empty() {
                     check.warn(format!(
-                        "{}, and nodes of this version have no variables, services or Consul to look data up in. Pass \
-                         the values with env or meta",
+                        "{}, and nodes of this version have no Consul to look data up in. Pass the values with a \
+                         variable, env or meta",
                         waits(&others)
                     ));
                 }
@@ -276,7 +282,8 @@ pub(super) fn warn(check: &mut Check, job: &Job) {
                     ));
                 }
                 if template.change_mode == ChangeMode::Script
-                    && !(of_vault.is_empty() || template.once)
+                    && !template.once
+                    && all.len() > others.len()
                 {
                     check.warn(format!(
                         "Task {:?}: change_script of the template for {:?} is not run by this version of Kafila. Use \

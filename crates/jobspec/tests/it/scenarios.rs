@@ -2,7 +2,7 @@
 //! reading and checking a job file.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,14 +221,34 @@ fn scenario_011_dynamic_ports_for_expressions_and_range() {
     );
 }
 
+/// A directory with the file `x`.
+struct OneFile;
+
+impl jobspec::Files for OneFile {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        match path.to_str() {
+            Some("x") => Ok(b"content".to_vec()),
+            _ => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn list(&self, _: &Path, _: usize) -> std::io::Result<Vec<PathBuf>> {
+        Ok(vec![PathBuf::from("x")])
+    }
+
+    fn working_directory(&self) -> std::io::Result<PathBuf> {
+        Ok(PathBuf::from("/jobs"))
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
+}
+
 #[test]
 fn scenario_012_file_reads_where_files_can_be_read_and_says_so_elsewhere() {
-    let read = |path: &Path| match path.to_str() {
-        Some("x") => Ok(b"content".to_vec()),
-        _ => Err(ErrorKind::NotFound.into()),
-    };
     let inputs = Inputs {
-        read_file: Some(Arc::new(read)),
+        files: Some(Arc::new(OneFile)),
         ..Inputs::default()
     };
     assert_eq!(value_with("file(\"x\")", "", &inputs), Ok(json!("content")));

@@ -8,7 +8,7 @@ job "web" {
       }
       env {
         A = timestamp()
-        B = sha256("x")
+        B = rsadecrypt("x", "")
       }
     }
   }

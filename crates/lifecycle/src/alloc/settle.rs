@@ -24,7 +24,7 @@ impl AllocRunner {
             self.continue_kill(&mut step);
             self.start_open_tasks(&mut step);
             self.watch_checks(&mut step);
-            self.judge_health(now);
+            self.update_health(now);
             self.end_if_all_are_dead(&mut step);
         }
         if self.state.is_ended {
@@ -233,7 +233,7 @@ impl AllocRunner {
         self.checks.watch(services, now);
     }
 
-    fn judge_health(&mut self, now: Now) {
+    fn update_health(&mut self, now: Now) {
         if !self.is_health_watched() || self.state.health.verdict.is_some() {
             return;
         }

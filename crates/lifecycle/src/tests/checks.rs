@@ -181,7 +181,7 @@ fn a_check_that_changes_in_place_starts_anew() {
 
 #[test]
 fn an_allocation_is_healthy_once_its_checks_have_passed_for_min_healthy_time() {
-    let mut play = Play::running(checked(check()).judged(10, 300));
+    let mut play = Play::running(checked(check()).with_health(10, 300));
     play.pass(seconds(20));
     assert_eq!(play.verdict(), None, "pending");
     play.result(false);
@@ -204,11 +204,11 @@ fn checks_do_not_count_where_the_job_says_so() {
         on_update: OnUpdate::Ignore,
         ..check()
     };
-    let mut play = Play::running(checked(ignored).judged(10, 300));
+    let mut play = Play::running(checked(ignored).with_health(10, 300));
     play.result(false);
     play.pass(seconds(10));
     assert_eq!(play.verdict(), Some(true));
-    let mut spec = checked(check()).judged(10, 300);
+    let mut spec = checked(check()).with_health(10, 300);
     spec.health.as_mut().unwrap().checks = false;
     let mut play = Play::running(spec);
     play.result(false);
@@ -218,7 +218,7 @@ fn checks_do_not_count_where_the_job_says_so() {
 
 #[test]
 fn a_check_that_never_passes_is_the_reason_at_the_deadline() {
-    let mut play = Play::running(checked(check()).judged(10, 30));
+    let mut play = Play::running(checked(check()).with_health(10, 30));
     play.result(false);
     play.pass(seconds(30));
     assert_eq!(play.verdict(), Some(false));
@@ -352,7 +352,7 @@ fn a_check_of_the_group_restarts_its_task_or_all_of_them() {
 
 #[test]
 fn a_task_that_is_being_restarted_is_not_healthy() {
-    let mut play = Play::running(checked(restarting(1, 0)).judged(10, 300));
+    let mut play = Play::running(checked(restarting(1, 0)).with_health(10, 300));
     play.pass(seconds(60));
     assert_eq!(play.verdict(), None);
     play.result(false);

@@ -8,7 +8,7 @@ fn verdict(play: &Play) -> Option<bool> {
 
 #[test]
 fn an_allocation_is_healthy_after_running_for_min_healthy_time() {
-    let mut play = Play::running(service().with("web", Role::Main).judged(10, 300));
+    let mut play = Play::running(service().with("web", Role::Main).with_health(10, 300));
     play.pass(Duration::from_millis(9_999));
     assert_eq!(verdict(&play), None);
     play.pass(Duration::from_millis(1));
@@ -24,7 +24,7 @@ fn the_time_counts_from_the_newest_start() {
         service()
             .with("one", Role::Main)
             .with("two", Role::Main)
-            .judged(10, 300),
+            .with_health(10, 300),
     );
     play.pass(seconds(8));
     play.exited("two", 1, 1);
@@ -45,7 +45,7 @@ fn scenario_053_a_task_that_keeps_restarting_is_unhealthy_at_the_deadline() {
             task.restart.delay = Duration::ZERO;
             task.restart.attempts = 100;
         })
-        .judged(10, 30);
+        .with_health(10, 30);
     let mut play = Play::running(spec);
     for attempt in 1..=3 {
         play.pass(seconds(8));
@@ -69,7 +69,7 @@ fn a_failed_task_is_unhealthy_at_once() {
         service()
             .with("web", Role::Main)
             .no_restarts()
-            .judged(10, 300),
+            .with_health(10, 300),
     );
     play.exited("web", 1, 1);
     assert_eq!(verdict(&play), Some(false));
@@ -77,7 +77,7 @@ fn a_failed_task_is_unhealthy_at_once() {
 
 #[test]
 fn a_failed_set_up_is_unhealthy() {
-    let mut play = Play::new(service().with("web", Role::Main).judged(10, 300));
+    let mut play = Play::new(service().with("web", Role::Main).with_health(10, 300));
     play.send(Event::Begin);
     play.send(Event::PrerunDone(Err("disk full".to_owned())));
     assert_eq!(verdict(&play), Some(false));
@@ -89,7 +89,7 @@ fn tasks_that_are_meant_to_end_may_have_ended() {
         .with("init", Role::Prestart)
         .with("web", Role::Main)
         .with("clean", Role::Poststop)
-        .judged(10, 300);
+        .with_health(10, 300);
     let mut play = Play::running(spec);
     play.exited("init", 1, 0);
     play.started("web", 1);
@@ -99,7 +99,7 @@ fn tasks_that_are_meant_to_end_may_have_ended() {
 
 #[test]
 fn a_stopped_allocation_gets_no_verdict() {
-    let mut play = Play::running(service().with("web", Role::Main).judged(10, 30));
+    let mut play = Play::running(service().with("web", Role::Main).with_health(10, 30));
     play.pass(seconds(5));
     play.stop();
     play.pass(seconds(60));
@@ -109,7 +109,7 @@ fn a_stopped_allocation_gets_no_verdict() {
 
 #[test]
 fn a_new_deployment_starts_a_new_health_watch() {
-    let spec = service().with("web", Role::Main).judged(10, 300);
+    let spec = service().with("web", Role::Main).with_health(10, 300);
     let mut play = Play::running(spec.clone());
     play.pass(seconds(10));
     assert_eq!(verdict(&play), Some(true));
@@ -131,14 +131,14 @@ fn a_new_deployment_starts_a_new_health_watch() {
 
 #[test]
 fn without_a_deployment_the_verdict_is_reported_for_drains() {
-    let mut spec = service().with("web", Role::Main).judged(10, 300);
+    let mut spec = service().with("web", Role::Main).with_health(10, 300);
     spec.deployment_id = None;
     let mut play = Play::running(spec.clone());
     play.pass(seconds(10));
     let health = play.runner.client().health.unwrap();
     assert_eq!((health.healthy, health.deployment_id), (true, None));
     // A new deployment starts a new watch.
-    let joined = spec.clone().judged(60, 300);
+    let joined = spec.clone().with_health(60, 300);
     play.send(Event::Update(joined));
     assert_eq!(verdict(&play), None);
     play.pass(seconds(50));
@@ -181,7 +181,7 @@ fn the_group_says_how_health_is_found() {
 
 #[test]
 fn the_same_deployment_keeps_its_verdict() {
-    let spec = service().with("web", Role::Main).judged(10, 300);
+    let spec = service().with("web", Role::Main).with_health(10, 300);
     let mut play = Play::running(spec.clone());
     play.pass(seconds(10));
     let before = play.runner.client().health;
@@ -192,7 +192,7 @@ fn the_same_deployment_keeps_its_verdict() {
 
 #[test]
 fn the_deadline_is_kept_over_a_restart_of_the_agent() {
-    let spec = service().with("web", Role::Main).judged(60, 30);
+    let spec = service().with("web", Role::Main).with_health(60, 30);
     let mut play = Play::running(spec);
     play.pass(seconds(20));
     let mut play = play.restarted(Boot::Same);
@@ -213,7 +213,7 @@ fn a_failed_allocation_is_unhealthy_even_where_a_user_gives_the_verdicts() {
     let mut spec = service()
         .with("web", Role::Main)
         .no_restarts()
-        .judged(10, 300);
+        .with_health(10, 300);
     spec.health = None;
     let mut play = Play::running(spec.clone());
     play.pass(seconds(600));

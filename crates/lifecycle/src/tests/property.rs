@@ -55,7 +55,7 @@ fn specs() -> impl Strategy<Value = AllocSpec> {
         proptest::option::of(5_u64..100),
         0_u64..4,
     )
-        .prop_map(|(job_type, tasks, limit, judged, delay)| {
+        .prop_map(|(job_type, tasks, limit, with_health, delay)| {
             let mut spec = alloc(job_type).with("main", Role::Main);
             for (position, (role, leader, attempts, delay)) in tasks.into_iter().enumerate() {
                 let name = format!("task{position}");
@@ -67,8 +67,8 @@ fn specs() -> impl Strategy<Value = AllocSpec> {
             }
             spec.run_until = limit.map(|limit| WALL_START.plus(seconds(limit)));
             spec.shutdown_delay = seconds(delay);
-            match judged {
-                Some(deadline) => spec.judged(10, deadline),
+            match with_health {
+                Some(deadline) => spec.with_health(10, deadline),
                 None => spec,
             }
         })

@@ -326,7 +326,7 @@ fn roles_and_restarts_on_success_follow_hook_and_job_type() {
         assert_eq!(
             spec.health.is_some(),
             main_restarts,
-            "only service and system are judged"
+            "only service and system are with_health"
         );
         assert_eq!(spec.run_until, Some(WALL_START.plus(seconds(60))));
         assert_eq!(spec.shutdown_delay, seconds(3));

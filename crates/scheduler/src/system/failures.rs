@@ -41,7 +41,7 @@ impl<'a> SystemReconciler<'a, '_> {
 
     /// Tells whether the group's policy decides about `view`, which has ended: it has failed, and a
     /// new version would not start other tasks.
-    pub(super) fn goes_by_policy(&self, group: &'a TaskGroup, view: &AllocView) -> bool {
+    pub(super) fn follows_policy(&self, group: &'a TaskGroup, view: &AllocView) -> bool {
         if group.reschedule.is_none()
             || view.client_status() != ClientStatus::Failed
             || view.alloc.is_server_terminal()
@@ -103,7 +103,7 @@ impl<'a> SystemReconciler<'a, '_> {
             let is_elsewhere = number < group.count && !can_run.contains(&node_id);
             let is_missed = is_elsewhere && !sorted.taken.contains(name);
             if is_missed
-                && self.goes_by_policy(group, view)
+                && self.follows_policy(group, view)
                 && !matches!(rules.decide(view), SlotDecision::Now)
             {
                 failures.failed.insert(node_id, rules.next_attempt(view));

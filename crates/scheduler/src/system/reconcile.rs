@@ -274,7 +274,7 @@ impl<'a> SystemReconciler<'a, '_> {
                 }
                 let cause = match (moving.get(&name), newest.get(&name)) {
                     (Some(view), _) => Cause::Migrate(view),
-                    (None, Some(view)) if self.goes_by_policy(group, view) => {
+                    (None, Some(view)) if self.follows_policy(group, view) => {
                         match rules.decide(view) {
                             SlotDecision::Now => Cause::Reschedule(view),
                             SlotDecision::Gone => Cause::Lost(view),

@@ -363,6 +363,7 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::Services(_)
         | Key::NodeRevocation(_)
         | Key::Process(_)
+        | Key::Variable(_)
         | Key::Keyring => None,
     }
 }

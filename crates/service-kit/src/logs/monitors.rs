@@ -82,7 +82,7 @@ impl Monitors {
             }
             open.push(Arc::clone(&reader));
         }
-        // Without the lock: this asks `Wanted` about each place in the source that logs.
+        // Without the lock: this asks `MonitorFilter` about each place in the source that logs.
         tracing::callsite::rebuild_interest_cache();
         Ok(Monitor {
             lines: received,
@@ -119,17 +119,17 @@ impl Monitors {
         }
     }
 
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted(self.clone())
+    pub(super) fn wanted(&self) -> MonitorFilter {
+        MonitorFilter(self.clone())
     }
 }
 
 /// The filter of the layer for monitors: lines that a reader wants. Without readers it disables each
 /// place in the source that logs, so that nothing is evaluated there.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted(Monitors);
+pub(crate) struct MonitorFilter(Monitors);
 
-impl<S: Subscriber> Filter<S> for Wanted {
+impl<S: Subscriber> Filter<S> for MonitorFilter {
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         self.0.readers().iter().any(|it| it.wants(metadata))
     }

@@ -319,12 +319,23 @@ fn objects() -> Vec<(Key, Entity)> {
             }),
         ),
         (
+            Key::Variable(model::VariableKey::new("default", "app/db")),
+            Entity::Variable(Box::new(model::SealedVariable {
+                created_at: Timestamp::from_secs(1_700_000_004),
+                modified_at: Timestamp::from_secs(1_700_000_005),
+                items: model::SealedText {
+                    sealed_with: "0a1b".to_owned(),
+                    ciphertext: "c2VhbGVk".to_owned(),
+                },
+            })),
+        ),
+        (
             Key::Keyring,
             Entity::Keyring(Box::new(model::Keyring {
                 keys: vec![model::SigningKey {
                     id: model::SigningKeyId::from_random(1),
                     public_key: "BAAA".to_owned(),
-                    private_key: model::SealedKey {
+                    private_key: model::SealedText {
                         sealed_with: "0a1b".to_owned(),
                         ciphertext: "c2VhbGVk".to_owned(),
                     },

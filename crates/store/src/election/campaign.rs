@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use etcd_client::{EventType, GetOptions, WatchOptions};
-use state::Key;
+use state::{Key, Write};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
@@ -258,7 +258,11 @@ impl Election {
     async fn delete_key(&self, fence: &Fence) -> Result<Commit, Error> {
         let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
         // An election key never changes, so its mod revision is its create revision.
-        txn.delete(&fence.key(), fence.create_revision)
+        let deletion = Write::Delete {
+            key: fence.key(),
+            modify_index: fence.create_revision,
+        };
+        txn.add(&deletion)
             .expect("one small key fits in an empty transaction");
         self.client
             .call("resign", || {

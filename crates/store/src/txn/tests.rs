@@ -2,6 +2,7 @@
 
 use model::{EvalId, Evaluation, NodeId};
 use test_kit::builders::{evaluation, node, service};
+use test_kit::writes;
 
 use super::*;
 
@@ -19,22 +20,22 @@ fn an_operation_too_many_is_refused_and_changes_nothing() {
     let mut txn = txn(2, 1 << 20);
     for number in 0..2 {
         let (key, eval) = eval(number);
-        txn.create(&key, &eval).unwrap();
+        txn.add(&writes::create(&key, &eval)).unwrap();
     }
     let before = format!("{txn:?}");
     let (key, value) = eval(2);
     assert!(matches!(
-        txn.create(&key, &value),
+        txn.add(&writes::create(&key, &value)),
         Err(TxnError::TooManyOps { max: 2 })
     ));
     assert!(matches!(
-        txn.require_absent(&key),
+        txn.add(&writes::require_absent(&key)),
         Err(TxnError::TooManyOps { max: 2 })
     ));
     assert_eq!(format!("{txn:?}"), before);
     let (key, value) = eval(0);
     assert!(matches!(
-        txn.create(&key, &value),
+        txn.add(&writes::create(&key, &value)),
         Err(TxnError::WrittenTwice { .. })
     ));
 }
@@ -43,10 +44,12 @@ fn an_operation_too_many_is_refused_and_changes_nothing() {
 fn a_byte_too_many_is_refused() {
     let (key, value) = eval(0);
     let mut roomy = txn(10, 1 << 20);
-    roomy.create(&key, &value).unwrap();
+    roomy.add(&writes::create(&key, &value)).unwrap();
     let exact = roomy.byte_count();
-    assert!(txn(10, exact).create(&key, &value).is_ok());
-    let refused = txn(10, exact - 1).create(&key, &value).map(drop);
+    assert!(txn(10, exact).add(&writes::create(&key, &value)).is_ok());
+    let refused = txn(10, exact - 1)
+        .add(&writes::create(&key, &value))
+        .map(drop);
     assert!(matches!(refused, Err(TxnError::TooManyBytes { .. })));
 }
 
@@ -54,23 +57,23 @@ fn a_byte_too_many_is_refused() {
 fn a_compare_may_be_repeated_but_not_contradicted() {
     let (key, value) = eval(0);
     let mut txn = txn(10, 1 << 20);
-    txn.require_unchanged(&key, 7)
+    txn.add(&writes::require_unchanged(&key, 7))
         .unwrap()
-        .require_unchanged(&key, 7)
+        .add(&writes::require_unchanged(&key, 7))
         .unwrap();
-    txn.update(&key, 7, &value).unwrap();
-    txn.require_unchanged(&key, 7).unwrap();
+    txn.add(&writes::update(&key, 7, &value)).unwrap();
+    txn.add(&writes::require_unchanged(&key, 7)).unwrap();
     assert_eq!((txn.compares().len(), txn.write_count()), (1, 1));
     assert!(matches!(
-        txn.require_absent(&key),
+        txn.add(&writes::require_absent(&key)),
         Err(TxnError::Contradiction { .. })
     ));
     assert!(matches!(
-        txn.require_unchanged(&key, 8),
+        txn.add(&writes::require_unchanged(&key, 8)),
         Err(TxnError::Contradiction { .. })
     ));
     assert!(matches!(
-        txn.delete(&key, 7),
+        txn.add(&writes::delete(&key, 7)),
         Err(TxnError::WrittenTwice { .. })
     ));
 }
@@ -80,15 +83,15 @@ fn a_key_at_revision_0_cannot_be_changed() {
     let (key, value) = eval(0);
     let mut txn = txn(10, 1 << 20);
     assert!(matches!(
-        txn.update(&key, 0, &value),
+        txn.add(&writes::update(&key, 0, &value)),
         Err(TxnError::NothingToChange { .. })
     ));
     assert!(matches!(
-        txn.delete(&key, 0),
+        txn.add(&writes::delete(&key, 0)),
         Err(TxnError::NothingToChange { .. })
     ));
     assert!(matches!(
-        txn.require_unchanged(&key, 0),
+        txn.add(&writes::require_unchanged(&key, 0)),
         Err(TxnError::NothingToChange { .. })
     ));
     assert!(txn.is_empty());
@@ -104,21 +107,28 @@ fn a_value_under_another_name_or_of_another_kind_is_refused() {
     ];
     for key in others {
         assert!(matches!(
-            txn.create(&key, &value),
+            txn.add(&writes::create(&key, &value)),
             Err(TxnError::Mismatch { .. })
         ));
     }
     assert!(
-        txn.create(&Key::Job(service("api", 1).key()), &job)
+        txn.add(&writes::create(&Key::Job(service("api", 1).key()), &job))
             .is_err()
     );
     assert!(
-        txn.create(&Key::JobVersion(job.key(), 1), &job).is_err(),
+        txn.add(&writes::create(&Key::JobVersion(job.key(), 1), &job))
+            .is_err(),
         "it is version 0"
     );
-    assert!(txn.create(&Key::JobVersion(job.key(), 0), &job).is_ok());
-    assert!(txn.create(&Key::Job(job.key()), &job).is_ok());
-    assert!(txn.create(&Key::Node(node(1).id), &node(1)).is_ok());
+    assert!(
+        txn.add(&writes::create(&Key::JobVersion(job.key(), 0), &job))
+            .is_ok()
+    );
+    assert!(txn.add(&writes::create(&Key::Job(job.key()), &job)).is_ok());
+    assert!(
+        txn.add(&writes::create(&Key::Node(node(1).id), &node(1)))
+            .is_ok()
+    );
 }
 
 #[test]
@@ -133,9 +143,9 @@ fn merging_shares_compares_and_refuses_equal_keys() {
         let mut txn = txn(3, 1 << 20);
         txn.fence(&fence)
             .unwrap()
-            .require_unchanged(&node_key, 3)
+            .add(&writes::require_unchanged(&node_key, 3))
             .unwrap();
-        txn.create(&key, &value).unwrap();
+        txn.add(&writes::create(&key, &value)).unwrap();
         txn
     };
     let mut first = txn(5, 1 << 20);
@@ -153,13 +163,15 @@ fn merging_shares_compares_and_refuses_equal_keys() {
         Err(TxnError::WrittenTwice { .. })
     ));
     let mut other_node = with_eval(3);
-    other_node.delete(&Key::Node(node(2).id), 9).unwrap_err();
+    other_node
+        .add(&writes::delete(&Key::Node(node(2).id), 9))
+        .unwrap_err();
     let mut stale = txn(3, 1 << 20);
     let (key, value) = eval(4);
     stale
-        .create(&key, &value)
+        .add(&writes::create(&key, &value))
         .unwrap()
-        .require_unchanged(&node_key, 2)
+        .add(&writes::require_unchanged(&node_key, 2))
         .unwrap();
     assert!(matches!(
         first.merge(&stale),
@@ -178,7 +190,7 @@ fn merging_shares_compares_and_refuses_equal_keys() {
     let (key, value) = eval(5);
     first.limits.max_ops = 6;
     first
-        .create(&key, &value)
+        .add(&writes::create(&key, &value))
         .expect("additions of a failed merge are removed");
 }
 

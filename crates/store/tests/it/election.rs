@@ -9,6 +9,7 @@ use state::Key;
 use store::{Client, Commit, ElectionOptions, Error, Leadership, Replica, run_elected};
 use test_kit::proxy::Mode;
 use test_kit::wait_for;
+use test_kit::writes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -164,7 +165,8 @@ async fn a_deposed_leader_cannot_write(backend: Backend) {
     let mut second = candidate(client.clone(), "b").await;
     let prepared = |leadership: &Leadership, number| {
         let mut txn = leadership.writer(&client).txn();
-        txn.create(&key(&eval(number)), &eval(number)).unwrap();
+        txn.add(&writes::create(&key(&eval(number)), &eval(number)))
+            .unwrap();
         txn
     };
     done(
@@ -201,7 +203,7 @@ async fn a_leaders_writer_refuses_transactions_without_its_fence(backend: Backen
     let mut leader = candidate(client.clone(), "a").await;
     let leadership = leader.term().await;
     let mut bare = client.unfenced_writer().txn();
-    bare.create(&key(&eval(1)), &eval(1)).unwrap();
+    bare.add(&writes::create(&key(&eval(1)), &eval(1))).unwrap();
     let refused = leadership.writer(&client).commit(&bare).await.unwrap_err();
     assert!(matches!(refused, Error::Unfenced { .. }), "{refused}");
 }
@@ -310,7 +312,7 @@ async fn a_write_with_a_failed_fence_ends_the_term(backend: Backend) {
     raw.delete(election, None).await.unwrap();
     let writer = leadership.writer(&client);
     let mut txn = writer.txn();
-    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    txn.add(&writes::create(&key(&eval(1)), &eval(1))).unwrap();
     match writer.commit(&txn).await {
         Ok(Commit::Conflict(conflict)) => assert!(conflict.is_fenced()),
         Err(Error::Deposed { .. }) => {}

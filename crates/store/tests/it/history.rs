@@ -3,6 +3,7 @@
 use state::Change;
 use store::Error;
 use store::history::History;
+use test_kit::writes;
 
 use crate::support::{Backend, complete, create, done, eval, key, on_both, update};
 
@@ -22,7 +23,7 @@ async fn all_committed_changes_are_replayed(backend: Backend) {
     }
     let changed = update(&writer, expected[0], &complete(eval(0))).await;
     let mut txn = writer.txn();
-    txn.delete(&key(&eval(0)), changed).unwrap();
+    txn.add(&writes::delete(&key(&eval(0)), changed)).unwrap();
     expected.extend([changed, done(writer.commit(&txn).await.unwrap())]);
     // A key outside the prefix moves the revision and is not replayed.
     backend

@@ -6,6 +6,7 @@ use model::EvalId;
 use state::{Change, Key, Snapshot};
 use store::{ClientOptions, Delta, Replica, ReplicaOptions, WaitError, Writer};
 use test_kit::builders::{allocation, node, service};
+use test_kit::writes;
 
 use crate::support::{
     Backend, WAIT_LIMIT, complete, connect, create, done, eval, key, never, next, on_both, replica,
@@ -46,7 +47,7 @@ async fn listed_and_watched_objects_are_shown(backend: Backend) {
 
     let changed = update(&writer, first, &complete(eval(1))).await;
     let mut txn = writer.txn();
-    txn.delete(&key(&eval(2)), doomed).unwrap();
+    txn.add(&writes::delete(&key(&eval(2)), doomed)).unwrap();
     let deleted = done(writer.commit(&txn).await.unwrap());
     let now = replica.wait_for(deleted, WAIT_LIMIT).await.unwrap();
     assert_eq!(ids(&now), [eval(1).id]);
@@ -146,9 +147,9 @@ async fn change_together(writer: &Writer, rounds: u64) -> u64 {
             let mut eval = eval(number);
             eval.snapshot_index = round;
             if last == 0 {
-                txn.create(&key(&eval), &eval).unwrap();
+                txn.add(&writes::create(&key(&eval), &eval)).unwrap();
             } else {
-                txn.update(&key(&eval), last, &eval).unwrap();
+                txn.add(&writes::update(&key(&eval), last, &eval)).unwrap();
             }
         }
         last = done(writer.commit(&txn).await.unwrap());
@@ -292,11 +293,12 @@ async fn a_transaction_larger_than_a_message_is_one_revision(backend: Backend) {
     for number in 0..18 {
         let mut eval = eval(number);
         eval.status_description = "x".repeat(50_000);
-        txn.create(&key(&eval), &eval).unwrap();
+        txn.add(&writes::create(&key(&eval), &eval)).unwrap();
     }
     let job = service("web", 1);
     let alloc = allocation(1, &job, node(1).id);
-    txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
+    txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))
+        .unwrap();
     let committed = done(client.unfenced_writer().commit(&txn).await.unwrap());
     let Some(Delta::Changes { revision, changes }) = next(&mut deltas).await else {
         panic!()

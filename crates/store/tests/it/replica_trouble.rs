@@ -6,6 +6,7 @@ use store::{ClientOptions, Delta, Replica, ReplicaMetrics, ReplicaOptions};
 use test_kit::etcd::Etcd;
 use test_kit::proxy::{Mode, Proxy};
 use test_kit::wait_for;
+use test_kit::writes;
 
 use crate::support::{
     Backend, WAIT_LIMIT, complete, connect, create, eval, impatient, key, never, next, on_both,
@@ -82,7 +83,7 @@ async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
     behind.proxy.set(Mode::Cut);
     let changed = update(&writer, first, &complete(eval(1))).await;
     let mut txn = writer.txn();
-    txn.delete(&key(&eval(1)), changed).unwrap();
+    txn.add(&writes::delete(&key(&eval(1)), changed)).unwrap();
     writer.commit(&txn).await.unwrap();
     let last = create(&writer, &eval(2)).await;
     backend.compact().await;
@@ -114,7 +115,7 @@ async fn fragments_are_shown_in_whole_revisions(backend: Backend) {
         for number in 0..(12 + round % 5) {
             let mut eval = eval(round * 100 + number);
             eval.status_description = "x".repeat(60_000);
-            txn.create(&key(&eval), &eval).unwrap();
+            txn.add(&writes::create(&key(&eval), &eval)).unwrap();
         }
         let count = txn.write_count();
         written.push((

@@ -2,6 +2,7 @@
 
 use store::{Client, ClientOptions, Commit, Resolution, Txn, Writer};
 use test_kit::proxy::{Mode, Proxy};
+use test_kit::writes;
 
 use crate::support::{
     Backend, SHORT, WAIT_LIMIT, complete, connect, create, done, eval, impatient, key, on_both,
@@ -73,7 +74,8 @@ async fn a_commit_that_was_carried_out_is_found(backend: Backend) {
     let mut txn = two.writer.txn();
     // More than one confirming read holds; less than the flow control window of HTTP/2.
     for number in 0..105 {
-        txn.create(&key(&eval(number)), &eval(number)).unwrap();
+        txn.add(&writes::create(&key(&eval(number)), &eval(number)))
+            .unwrap();
     }
     let revision = two.commit_unanswered(&txn).await;
     assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
@@ -83,13 +85,13 @@ async fn a_commit_that_never_arrived_is_not_found(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
     let mut txn = two.writer.txn();
-    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+    txn.add(&writes::update(&key(&eval(1)), there, &complete(eval(1))))
         .unwrap();
     two.proxy.set(Mode::Hold);
     assert!(two.writer.commit(&txn).await.unwrap_err().is_unknown());
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
     let mut new = two.writer.txn();
-    new.create(&key(&eval(2)), &eval(2)).unwrap();
+    new.add(&writes::create(&key(&eval(2)), &eval(2))).unwrap();
     assert_eq!(two.resolve(&new).await, Resolution::NotApplied);
     assert_eq!(two.resolve(&two.writer.txn()).await, Resolution::NotApplied);
 }
@@ -98,7 +100,7 @@ async fn a_commit_is_found_below_later_changes(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
     let mut txn = two.writer.txn();
-    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+    txn.add(&writes::update(&key(&eval(1)), there, &complete(eval(1))))
         .unwrap();
     let revision = two.commit_unanswered(&txn).await;
     let mut last = revision;
@@ -116,16 +118,20 @@ async fn an_equal_change_by_another_writer_is_not_taken_for_the_commit(backend: 
     // Another writer makes the same change to one key, and not to the other.
     update(&two.other, there, &complete(eval(1))).await;
     let mut txn = two.writer.txn();
-    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+    txn.add(&writes::update(&key(&eval(1)), there, &complete(eval(1))))
         .unwrap();
-    txn.create(&key(&eval(2)), &eval(2)).unwrap();
+    txn.add(&writes::create(&key(&eval(2)), &eval(2))).unwrap();
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
     let mut also_there = two.writer.txn();
     also_there
-        .update(&key(&eval(1)), there, &complete(eval(1)))
+        .add(&writes::update(&key(&eval(1)), there, &complete(eval(1))))
         .unwrap();
     also_there
-        .update(&key(&eval(1_000)), there - 1, &complete(eval(1_000)))
+        .add(&writes::update(
+            &key(&eval(1_000)),
+            there - 1,
+            &complete(eval(1_000)),
+        ))
         .unwrap();
     assert_eq!(two.resolve(&also_there).await, Resolution::NotApplied);
 }
@@ -134,7 +140,7 @@ async fn a_deletion_is_found(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
     let mut txn = two.writer.txn();
-    txn.delete(&key(&eval(1)), there).unwrap();
+    txn.add(&writes::delete(&key(&eval(1)), there)).unwrap();
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
     let revision = two.commit_unanswered(&txn).await;
     assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
@@ -156,18 +162,23 @@ async fn deletions_by_another_writer_are_not_taken_for_the_commit(backend: Backe
     let mut txn = two.writer.txn();
     for (number, index) in created.iter().enumerate() {
         let number = u128::try_from(number).unwrap();
-        txn.delete(&key(&eval(number)), *index).unwrap();
+        txn.add(&writes::delete(&key(&eval(number)), *index))
+            .unwrap();
     }
     // Another writer deletes the first of them only.
     let mut theirs = two.other.txn();
-    theirs.delete(&key(&eval(0)), created[0]).unwrap();
+    theirs
+        .add(&writes::delete(&key(&eval(0)), created[0]))
+        .unwrap();
     done(two.other.commit(&theirs).await.unwrap());
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
     // Only the last one shows the outcome.
     for number in 1..104 {
         let mut theirs = two.other.txn();
         let index = created[usize::try_from(number).unwrap()];
-        theirs.delete(&key(&eval(number)), index).unwrap();
+        theirs
+            .add(&writes::delete(&key(&eval(number)), index))
+            .unwrap();
         done(two.other.commit(&theirs).await.unwrap());
     }
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
@@ -183,7 +194,7 @@ async fn a_compacted_outcome_is_forgotten(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
     let mut txn = two.writer.txn();
-    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+    txn.add(&writes::update(&key(&eval(1)), there, &complete(eval(1))))
         .unwrap();
     let revision = two.commit_unanswered(&txn).await;
     update(&two.other, revision, &eval(1)).await;
@@ -194,7 +205,7 @@ async fn a_compacted_outcome_is_forgotten(backend: Backend) {
 async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
     let two = Two::start(&backend).await;
     let mut txn = two.writer.txn();
-    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    txn.add(&writes::create(&key(&eval(1)), &eval(1))).unwrap();
     for mode in [Mode::HoldAnswers, Mode::Hold, Mode::Cut] {
         let revision_before = two.client.current_revision().await.unwrap();
         two.proxy.set(mode);
@@ -207,14 +218,19 @@ async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
             "{mode:?}: one revision, whatever happened"
         );
         let mut next = two.writer.txn();
-        next.update(&key(&eval(1)), revision, &complete(eval(1)))
-            .unwrap();
+        next.add(&writes::update(
+            &key(&eval(1)),
+            revision,
+            &complete(eval(1)),
+        ))
+        .unwrap();
         let last = done(two.other.commit(&next).await.unwrap());
         // An update this time.
         txn = two.writer.txn();
         let mut changed = eval(1);
         changed.snapshot_index = last;
-        txn.update(&key(&eval(1)), last, &changed).unwrap();
+        txn.add(&writes::update(&key(&eval(1)), last, &changed))
+            .unwrap();
     }
 }
 
@@ -234,7 +250,7 @@ async fn a_commit_in_doubt_is_given_up_at_the_timeout(backend: Backend) {
     {
         let eval = eval(number as u128 + 1);
         let mut txn = writer.txn();
-        txn.create(&key(&eval), &eval).unwrap();
+        txn.add(&writes::create(&key(&eval), &eval)).unwrap();
         two.proxy.set(mode);
         let began = tokio::time::Instant::now();
         writer.commit_surely(&txn, SHORT).await.unwrap_err();
@@ -249,7 +265,8 @@ async fn a_conflict_after_a_lost_answer_is_resolved(backend: Backend) {
     let there = create(&two.other, &eval(1)).await;
     update(&two.other, there, &complete(eval(1))).await;
     let mut late = two.writer.txn();
-    late.update(&key(&eval(1)), there, &eval(1)).unwrap();
+    late.add(&writes::update(&key(&eval(1)), there, &eval(1)))
+        .unwrap();
     two.proxy.set(Mode::HoldAnswers);
     let healing = two.heal_later();
     let (commit, ()) = tokio::join!(two.writer.commit_surely(&late, WAIT_LIMIT), healing);

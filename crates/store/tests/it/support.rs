@@ -10,6 +10,7 @@ use store_test_kit::TestStore;
 use test_kit::builders::{evaluation, service};
 use test_kit::etcd::Etcd;
 use test_kit::proxy::Proxy;
+use test_kit::writes;
 use tokio_util::sync::CancellationToken;
 
 /// Limit of waits for prompt events: generous, for loaded machines.
@@ -141,14 +142,15 @@ pub(crate) async fn next(changes: &mut Subscription) -> Option<Delta> {
 /// Stores a new evaluation and returns the revision.
 pub(crate) async fn create(writer: &Writer, eval: &Evaluation) -> u64 {
     let mut txn = writer.txn();
-    txn.create(&key(eval), eval).unwrap();
+    txn.add(&writes::create(&key(eval), eval)).unwrap();
     done(writer.commit(&txn).await.unwrap())
 }
 
 /// Replaces an evaluation and returns the revision.
 pub(crate) async fn update(writer: &Writer, mod_revision: u64, eval: &Evaluation) -> u64 {
     let mut txn = writer.txn();
-    txn.update(&key(eval), mod_revision, eval).unwrap();
+    txn.add(&writes::update(&key(eval), mod_revision, eval))
+        .unwrap();
     done(writer.commit(&txn).await.unwrap())
 }
 

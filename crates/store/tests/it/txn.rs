@@ -8,6 +8,7 @@ use store::{ClientOptions, Commit, Error, Fence, Limits};
 use test_kit::builders::service;
 use test_kit::etcd::Etcd;
 use test_kit::proxy::Mode;
+use test_kit::writes;
 
 use crate::support::{
     Backend, WAIT_LIMIT, complete, connect, create, done, eval, impatient, key, on_both, update,
@@ -41,7 +42,7 @@ async fn an_object_is_created_changed_and_deleted(backend: Backend) {
     );
 
     let mut txn = writer.txn();
-    txn.delete(&key(&eval(1)), changed).unwrap();
+    txn.add(&writes::delete(&key(&eval(1)), changed)).unwrap();
     let deleted = done(writer.commit(&txn).await.unwrap());
     assert_eq!(client.get(&key(&eval(1))).await.unwrap(), None);
     assert_eq!(client.current_revision().await.unwrap(), deleted);
@@ -52,9 +53,11 @@ async fn everything_in_one_transaction_has_one_revision(backend: Backend) {
     let writer = client.unfenced_writer();
     let job = service("web", 1);
     let mut txn = writer.txn();
-    txn.create(&Key::Job(job.key()), &job).unwrap();
-    txn.create(&Key::JobVersion(job.key(), 0), &job).unwrap();
-    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    txn.add(&writes::create(&Key::Job(job.key()), &job))
+        .unwrap();
+    txn.add(&writes::create(&Key::JobVersion(job.key(), 0), &job))
+        .unwrap();
+    txn.add(&writes::create(&key(&eval(1)), &eval(1))).unwrap();
     let revision = done(writer.commit(&txn).await.unwrap());
     for key in [
         Key::Job(job.key()),
@@ -74,8 +77,9 @@ async fn a_key_that_exists_is_not_created_again(backend: Backend) {
     let writer = client.unfenced_writer();
     let created = create(&writer, &eval(1)).await;
     let mut txn = writer.txn();
-    txn.create(&key(&eval(1)), &complete(eval(1))).unwrap();
-    txn.create(&key(&eval(2)), &eval(2)).unwrap();
+    txn.add(&writes::create(&key(&eval(1)), &complete(eval(1))))
+        .unwrap();
+    txn.add(&writes::create(&key(&eval(2)), &eval(2))).unwrap();
     let Commit::Conflict(conflict) = writer.commit(&txn).await.unwrap() else {
         panic!()
     };
@@ -100,13 +104,14 @@ async fn a_key_changed_meanwhile_is_not_overwritten(backend: Backend) {
     let created = create(&writer, &eval(1)).await;
     let changed = update(&writer, created, &complete(eval(1))).await;
     let mut late = writer.txn();
-    late.update(&key(&eval(1)), created, &eval(1)).unwrap();
+    late.add(&writes::update(&key(&eval(1)), created, &eval(1)))
+        .unwrap();
     let Commit::Conflict(conflict) = writer.commit(&late).await.unwrap() else {
         panic!()
     };
     assert_eq!(conflict.failed[0].mod_revision, changed);
     let mut gone = writer.txn();
-    gone.delete(&key(&eval(1)), created).unwrap();
+    gone.add(&writes::delete(&key(&eval(1)), created)).unwrap();
     assert!(writer.commit(&gone).await.unwrap().revision().is_none());
     let stored = client.get(&key(&eval(1))).await.unwrap().unwrap();
     assert_eq!(stored.entity, Entity::Eval(Box::new(complete(eval(1)))));
@@ -117,11 +122,14 @@ async fn every_failed_compare_is_named(backend: Backend) {
     let first = create(&writer, &eval(1)).await;
     let second = create(&writer, &eval(2)).await;
     let mut txn = writer.txn();
-    txn.require_unchanged(&key(&eval(1)), first).unwrap();
-    txn.require_unchanged(&key(&eval(2)), first).unwrap();
-    txn.require_absent(&key(&eval(1)))
+    txn.add(&writes::require_unchanged(&key(&eval(1)), first))
+        .unwrap();
+    txn.add(&writes::require_unchanged(&key(&eval(2)), first))
+        .unwrap();
+    txn.add(&writes::require_absent(&key(&eval(1))))
         .expect_err("it is already required to be something else");
-    txn.update(&key(&eval(3)), second, &eval(3)).unwrap();
+    txn.add(&writes::update(&key(&eval(3)), second, &eval(3)))
+        .unwrap();
     let Commit::Conflict(conflict) = writer.commit(&txn).await.unwrap() else {
         panic!()
     };
@@ -136,16 +144,21 @@ async fn compares_guard_writes_of_other_keys(backend: Backend) {
     let guard = create(&writer, &eval(1)).await;
     let guarded = || {
         let mut txn = writer.txn();
-        txn.require_unchanged(&key(&eval(1)), guard).unwrap();
-        txn.require_absent(&key(&eval(9))).unwrap();
+        txn.add(&writes::require_unchanged(&key(&eval(1)), guard))
+            .unwrap();
+        txn.add(&writes::require_absent(&key(&eval(9)))).unwrap();
         txn
     };
     let mut first = guarded();
-    first.create(&key(&eval(2)), &eval(2)).unwrap();
+    first
+        .add(&writes::create(&key(&eval(2)), &eval(2)))
+        .unwrap();
     done(writer.commit(&first).await.unwrap());
     update(&writer, guard, &complete(eval(1))).await;
     let mut second = guarded();
-    second.create(&key(&eval(3)), &eval(3)).unwrap();
+    second
+        .add(&writes::create(&key(&eval(3)), &eval(3)))
+        .unwrap();
     assert!(writer.commit(&second).await.unwrap().revision().is_none());
 }
 
@@ -158,7 +171,7 @@ async fn a_fence_of_a_past_term_fails_the_transaction(backend: Backend) {
     };
     let election = Key::Election("eval-broker".to_owned());
     let mut elected = writer.txn();
-    elected.create(&election, &leader).unwrap();
+    elected.add(&writes::create(&election, &leader)).unwrap();
     let term = done(writer.commit(&elected).await.unwrap());
     let fence = Fence {
         service: "eval-broker".to_owned(),
@@ -168,14 +181,14 @@ async fn a_fence_of_a_past_term_fails_the_transaction(backend: Backend) {
         let mut txn = writer.txn();
         txn.fence(&fence)
             .unwrap()
-            .create(&key(&eval(number)), &eval(number))
+            .add(&writes::create(&key(&eval(number)), &eval(number)))
             .unwrap();
         txn
     };
     done(writer.commit(&fenced(1)).await.unwrap());
 
     let mut next = writer.txn();
-    next.delete(&election, term).unwrap();
+    next.add(&writes::delete(&election, term)).unwrap();
     done(writer.commit(&next).await.unwrap());
     let Commit::Conflict(conflict) = writer.commit(&fenced(2)).await.unwrap() else {
         panic!()
@@ -196,9 +209,13 @@ async fn a_transaction_as_large_as_allowed_is_accepted(backend: Backend) {
     let writer = client.unfenced_writer();
     let mut many = writer.txn();
     for number in 0..1_000 {
-        many.create(&key(&eval(number)), &eval(number)).unwrap();
+        many.add(&writes::create(&key(&eval(number)), &eval(number)))
+            .unwrap();
     }
-    assert!(many.create(&key(&eval(1_000)), &eval(1_000)).is_err());
+    assert!(
+        many.add(&writes::create(&key(&eval(1_000)), &eval(1_000)))
+            .is_err()
+    );
     done(writer.commit(&many).await.unwrap());
 
     let mut large = writer.txn();
@@ -206,7 +223,7 @@ async fn a_transaction_as_large_as_allowed_is_accepted(backend: Backend) {
     loop {
         let mut eval = eval(number);
         eval.status_description = "x".repeat(50_000);
-        if large.create(&key(&eval), &eval).is_err() {
+        if large.add(&writes::create(&key(&eval), &eval)).is_err() {
             break;
         }
         number += 1;
@@ -221,7 +238,7 @@ async fn a_commit_without_an_answer_is_unknown(backend: Backend) {
     let writer = client.unfenced_writer();
     create(&writer, &eval(1)).await;
     let mut txn = writer.txn();
-    txn.create(&key(&eval(2)), &eval(2)).unwrap();
+    txn.add(&writes::create(&key(&eval(2)), &eval(2))).unwrap();
     proxy.set(Mode::HoldAnswers);
     let error = writer.commit(&txn).await.unwrap_err();
     assert!(error.is_unknown() && error.is_retriable(), "{error}");
@@ -233,7 +250,7 @@ async fn a_commit_without_an_answer_is_unknown(backend: Backend) {
     // This request never arrives; the client cannot tell the difference.
     proxy.set(Mode::Hold);
     let mut lost = writer.txn();
-    lost.create(&key(&eval(3)), &eval(3)).unwrap();
+    lost.add(&writes::create(&key(&eval(3)), &eval(3))).unwrap();
     let error = writer.commit(&lost).await.unwrap_err();
     assert!(error.is_unknown(), "{error}");
 }
@@ -259,7 +276,7 @@ async fn an_unreachable_store_received_nothing() {
         .await
         .unfenced_writer();
     let mut txn = writer.txn();
-    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    txn.add(&writes::create(&key(&eval(1)), &eval(1))).unwrap();
     let error = writer.commit(&txn).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     let text = format!("{error}: {}", error.source().unwrap());

@@ -17,7 +17,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 use super::{Attempt, hook};
-use crate::templates::{self, Again, Input, Outcome};
+use crate::data_source::Asker;
+use crate::templates::{self, Input, Outcome, Rerendering};
 
 /// Messages about a template that waits come at most this often. Source: Nomad's public behaviour.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(3);
@@ -50,7 +51,7 @@ impl Attempt {
                     return Ok(rendering.outcome.into_variables());
                 }
                 None => {
-                    let watch = self.tended.watch_or_begin(&self.context);
+                    let watch = self.tended.watch_or_begin(&self.context, self.asker());
                     (watch.subscribe(), watch)
                 }
             };
@@ -65,8 +66,9 @@ impl Attempt {
             let is_new = told.as_ref().is_none_or(|(last, _)| *last != message);
             let soonest = told.as_ref().map(|(_, at)| *at + MESSAGE_INTERVAL);
             // The first answers are a moment away.
-            let due = soonest
-                .unwrap_or_else(|| Instant::now() + templates::patience(&missing, has_vault));
+            let due = soonest.unwrap_or_else(|| {
+                Instant::now() + templates::first_message_delay(&missing, has_vault)
+            });
             tokio::select! {
                 _ = seen.changed() => continue,
                 () = sleep_until(due), if is_new => {}
@@ -121,7 +123,7 @@ impl Attempt {
                     let now = started.elapsed();
                     let ready = settles.iter_mut().map(|settle| settle.take(now));
                     let ready: Vec<bool> = ready.zip(&input.templates).map(|(it, of)| it && !of.once).collect();
-                    let again = self.render_again(&input, watch.snapshot(), ready).await;
+                    let again = self.rerender(&input, watch.snapshot(), ready).await;
                     if let Err(problem) = watch.want(&again.asked) {
                         warn!(id = %self.id, problem, "look-ups of templates");
                     }
@@ -141,13 +143,21 @@ impl Attempt {
             return Some((input, watch));
         }
         let none = vec![false; input.templates.len()];
-        let first = self.render_again(&input, Snapshot::default(), none).await;
+        let first = self.rerender(&input, Snapshot::default(), none).await;
         if first.asked.is_empty() {
             return None;
         }
-        let watch = self.tended.watch_or_begin(&self.context);
+        let watch = self.tended.watch_or_begin(&self.context, self.asker());
         watch.want(&first.asked).ok()?;
         Some((input, watch))
+    }
+
+    fn asker(&self) -> Asker {
+        Asker {
+            alloc_id: self.id.alloc_id,
+            task: self.id.task.clone(),
+            namespace: self.assignment.job.namespace.clone(),
+        }
     }
 
     fn template_input(
@@ -189,15 +199,14 @@ impl Attempt {
             .unwrap_or_else(|error| Err(hook(format!("the rendering of templates ended: {error}"))))
     }
 
-    async fn render_again(
+    async fn rerender(
         &self,
         input: &Arc<Input>,
         snapshot: Snapshot,
         ready: Vec<bool>,
-    ) -> Again {
+    ) -> Rerendering {
         let (input, now) = (Arc::clone(input), self.context.clocks.wall());
-        let rendering =
-            blocking::spawn(move || templates::render_again(&input, now, snapshot, &ready));
+        let rendering = blocking::spawn(move || templates::rerender(&input, now, snapshot, &ready));
         rendering.await.unwrap_or_default()
     }
 

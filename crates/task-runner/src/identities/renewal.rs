@@ -32,7 +32,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(600);
 
 /// An identity and the time of its renewal.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct RenewedIdentity {
     pub(crate) identity: Identity,
     due: Timestamp,
     /// False after a restart of the agent, which does not know the token of a variable: the first new
@@ -40,7 +40,7 @@ pub(crate) struct Held {
     is_known: bool,
 }
 
-impl Held {
+impl RenewedIdentity {
     /// An identity whose token the task has just got.
     pub(crate) fn fresh(identity: &Identity, signed: &SignedToken, rng: &mut impl Rng) -> Self {
         Self {
@@ -84,8 +84,8 @@ pub(crate) struct Renewal<'a> {
 
 impl Renewal<'_> {
     /// Renews the tokens for as long as the task runs.
-    pub(crate) async fn run(self, mut held: Vec<Held>) -> Infallible {
-        held.retain(Held::is_renewed);
+    pub(crate) async fn run(self, mut held: Vec<RenewedIdentity>) -> Infallible {
+        held.retain(RenewedIdentity::is_renewed);
         let mut rng = self.context.ids.rng();
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
         loop {
@@ -114,7 +114,11 @@ impl Renewal<'_> {
         }
     }
 
-    async fn renew(&self, held: &mut [Held], rng: &mut impl Rng) -> Result<(), TokenError> {
+    async fn renew(
+        &self,
+        held: &mut [RenewedIdentity],
+        rng: &mut impl Rng,
+    ) -> Result<(), TokenError> {
         let now = self.context.clocks.wall();
         let due: Vec<usize> = (0..held.len())
             .filter(|position| held[*position].due <= now)
@@ -142,7 +146,7 @@ impl Renewal<'_> {
             if one.is_known {
                 changes.push((one.identity.name.clone(), one.identity.change.clone()));
             }
-            *one = Held::fresh(&one.identity, signed, rng);
+            *one = RenewedIdentity::fresh(&one.identity, signed, rng);
         }
         self.context.metrics.identity_renewals.inc();
         info!(id = %self.id, count = signed.len(), "identity tokens of the task renewed");

@@ -217,7 +217,8 @@ impl Running {
             driver: &driver,
             answers: &answers,
         };
-        let held = Held::found(&self.identity, &self.dirs, &mut StdRng::seed_from_u64(1));
+        let held =
+            RenewedIdentity::found(&self.identity, &self.dirs, &mut StdRng::seed_from_u64(1));
         tokio::select! {
             event = events.recv() => event,
             never = renewal.run(vec![held]) => match never {},

@@ -143,7 +143,7 @@ fn no_file_is_written_while_a_look_up_is_missing() {
     assert_eq!(
         waiting(&missing, &BTreeMap::new(), false),
         "Missing: nomad.var.block(app/db@default.global), consul.key(a), consul.key(b), and 1 more. The task has no \
-         token of Vault: add a vault block to it. This version of Kafila has no Consul and Nomad variables: the task \
+         token of Vault: add a vault block to it. This version of Kafila has no Consul: the task \
          waits until it is stopped. Pass the values with env or meta"
     );
     assert_eq!(fs::read_dir(&task.input.dirs.local).unwrap().count(), 0);
@@ -182,8 +182,8 @@ fn a_waiting_message_has_the_reasons_of_failed_look_ups() {
         waiting(&missing, &problems, true),
         "Missing: vault.read(kv/a) (Vault is sealed), vault.read(kv/b)"
     );
-    assert_eq!(patience(&missing, true), PATIENCE);
-    assert_eq!(patience(&missing, false), Duration::ZERO);
+    assert_eq!(first_message_delay(&missing, true), FIRST_MESSAGE_DELAY);
+    assert_eq!(first_message_delay(&missing, false), Duration::ZERO);
 }
 
 #[test]
@@ -220,9 +220,8 @@ fn a_file_is_written_again_only_with_another_text() {
     let task = task(vec![template("local/a", "x"), template("local/b", "y")]);
     render_all(&task).unwrap();
     let local = &task.input.dirs.local;
-    let again = |ready: [bool; 2]| {
-        render_again(&task.input, Timestamp(0), Snapshot::default(), &ready).written
-    };
+    let again =
+        |ready: [bool; 2]| rerender(&task.input, Timestamp(0), Snapshot::default(), &ready).written;
     assert!(again([true, true]).is_empty());
     fs::write(local.join("a"), "other").unwrap();
     fs::write(local.join("b"), "yy").unwrap();

@@ -30,11 +30,31 @@ impl Api {
         T: Send + Sync + 'static,
         R: Into<Error> + Send + 'static,
     {
+        let nothing = || async { Ok(()) };
+        let decide = |snapshot: &Snapshot, target: Option<&T>, (): &()| decide(snapshot, target);
+        self.delete_with_users(what, nothing, decide).await
+    }
+
+    /// As [`Self::delete_in_two_steps`], for an object with users that no replica holds: `users`
+    /// reads them from the store before each step.
+    pub(super) async fn delete_with_users<T, R, U, Reading>(
+        &self,
+        what: impl Fn() -> String + Send + Copy,
+        users: impl Fn() -> Reading + Send,
+        decide: impl Fn(&Snapshot, Option<&T>, &U) -> Result<(T, Deletion<R>), Error> + Send + Sync,
+    ) -> Result<(T, u64), Error>
+    where
+        T: Send + Sync + 'static,
+        R: Into<Error> + Send + 'static,
+        U: Send + Sync,
+        Reading: Future<Output = Result<U, Error>> + Send,
+    {
         let core = &self.gateway.core;
         let mut marked: Option<T> = None;
         for _ in 0..=MAX_MARKS {
+            let users = users().await?;
             let decide = |snapshot: &Snapshot| {
-                let (target, deletion) = decide(snapshot, marked.as_ref())?;
+                let (target, deletion) = decide(snapshot, marked.as_ref(), &users)?;
                 Ok(step(target, deletion))
             };
             match core.execute(what, decide).await? {

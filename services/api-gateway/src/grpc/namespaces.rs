@@ -1,6 +1,6 @@
 //! `kafila.v1.Namespaces`.
 
-use admission::cluster::namespaces::{self, NamespaceRefusal};
+use admission::cluster::namespaces::{self, NamespaceRefusal, VariableCount};
 use gateway_core::Error;
 use model::Namespace;
 use proto::v1;
@@ -69,9 +69,17 @@ impl Namespaces for Api {
     ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
         let name = request.into_inner().name;
         let what = || format!("namespace {name}");
-        let decide =
-            |snapshot: &Snapshot, _: Option<&()>| Ok(((), namespaces::delete(snapshot, &name)?));
-        let ((), index) = Box::pin(self.delete_in_two_steps(what, decide)).await?;
+        let core = &self.gateway.core;
+        let variables = || async {
+            let counted = core.client.count_variables(&name).await;
+            let (count, revision) = counted.map_err(gateway_core::transactions::read_failure)?;
+            Ok(VariableCount { count, revision })
+        };
+        let decide = |snapshot: &Snapshot, _: Option<&()>, variables: &VariableCount| {
+            Ok(((), namespaces::delete(snapshot, &name, *variables)?))
+        };
+        let deleting = self.delete_with_users(what, variables, decide);
+        let ((), index) = Box::pin(deleting).await?;
         info!(namespace = name, index, "namespace deleted");
         Ok(Response::new(v1::DeleteNamespaceResponse { index }))
     }

@@ -124,9 +124,12 @@ impl Operator for Api {
         let now = self.gateway.core.now();
         let answer = |snapshot: &Snapshot| Ok((keyring::list(snapshot, now), String::new()));
         let (signing_keys, meta) = self.query(&read, &tables, index, answer).await?;
+        let node = &self.gateway.node;
         Ok(Response::new(v1::ListSigningKeysResponse {
             meta,
             signing_keys,
+            variables: node.variables().count_by_key().await?,
+            sealing_key: node.signer.sealing_key().await,
         }))
     }
 

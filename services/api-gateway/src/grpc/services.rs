@@ -85,7 +85,7 @@ impl Services for Api {
                 );
                 found.insert(key, service);
             }
-            Ok(list.page(found.into_iter(), view))
+            Ok(list.page(found.into_iter(), api_view::service::registration))
         };
         let (registrations, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListServiceRegistrationsResponse {
@@ -129,23 +129,5 @@ impl Api {
         };
         let what = || format!("service registration {}", request.service_id);
         self.gateway.core.execute(what, decide).await
-    }
-}
-
-fn view(service: ShownService<'_>) -> v1::ServiceRegistration {
-    let (registration, alloc) = (service.registration, &service.alloc.alloc);
-    v1::ServiceRegistration {
-        id: registration.id.clone(),
-        name: registration.name.clone(),
-        namespace: alloc.namespace.to_string(),
-        node_id: alloc.node_id.to_string(),
-        datacenter: service.datacenter.to_owned(),
-        job_id: alloc.job_id.to_string(),
-        alloc_id: alloc.id.to_string(),
-        tags: service.tags.to_vec(),
-        address: registration.address.clone(),
-        port: u32::from(registration.port),
-        create_index: service.create_index,
-        modify_index: service.modify_index,
     }
 }

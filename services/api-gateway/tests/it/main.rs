@@ -28,4 +28,5 @@ mod space;
 mod stale;
 mod support;
 mod traces;
+mod variables;
 mod volumes;

@@ -6,6 +6,7 @@ use model::{AllocClient, AllocId, ClientStatus, Node, NodeStatus, TaskEvent, Tas
 use proto::internal::v1::{AllocationReport, ReportAllocationsRequest};
 use proto::v1;
 use state::{Entity, Key};
+use test_kit::writes;
 use tonic::{Code, Status};
 
 use crate::sessions::register;
@@ -188,12 +189,13 @@ async fn many_nodes_reports_are_stored_together() {
     let mut placed = Vec::new();
     for node in &nodes {
         let mut txn = writer.txn();
-        txn.create(&Key::Node(node.id), node).unwrap();
+        txn.add(&writes::create(&Key::Node(node.id), node)).unwrap();
         let mut ids = Vec::new();
         for _ in 0..EACH {
             let number = 1 + placed.len() as u128 * EACH + ids.len() as u128;
             let alloc = alloc(number, &job, node, registered.index);
-            txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
+            txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))
+                .unwrap();
             ids.push((alloc.id, ClientStatus::Running));
         }
         writer

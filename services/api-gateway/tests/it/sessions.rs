@@ -10,6 +10,7 @@ use proto::internal::v1::{
 use state::{Entity, Key};
 use test_kit::proxy::Mode;
 use test_kit::wait_for;
+use test_kit::writes;
 use tonic::{Code, Status, Streaming};
 
 use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
@@ -177,8 +178,10 @@ async fn every_job_on_a_changed_node_is_looked_at_however_many_there_are() {
         for number in chunk {
             let job = job(&format!("web-{number}"));
             let placed = alloc(*number, &job, &node, 1);
-            txn.create(&Key::Job(job.key()), &job).unwrap();
-            txn.create(&Key::Alloc(placed.id), &placed).unwrap();
+            txn.add(&writes::create(&Key::Job(job.key()), &job))
+                .unwrap();
+            txn.add(&writes::create(&Key::Alloc(placed.id), &placed))
+                .unwrap();
         }
         let commit = writer.commit_surely(&txn, WAIT_LIMIT).await.unwrap();
         commit.revision().unwrap();
@@ -298,8 +301,8 @@ async fn a_node_that_does_not_read_is_sent_everything_afresh_and_nothing_piles_u
                 placed.desired_description = format!("round {round}");
                 let key = Key::Alloc(placed.id);
                 match *at {
-                    0 => txn.create(&key, &placed).unwrap(),
-                    at => txn.update(&key, at, &placed).unwrap(),
+                    0 => txn.add(&writes::create(&key, &placed)).unwrap(),
+                    at => txn.add(&writes::update(&key, at, &placed)).unwrap(),
                 };
             }
             let commit = writer.commit_surely(&txn, WAIT_LIMIT).await.unwrap();
@@ -451,7 +454,7 @@ async fn a_thousand_streams_cost_one_reader_of_every_change() {
     for chunk in nodes.chunks(500) {
         let mut txn = writer.txn();
         for node in chunk {
-            txn.create(&Key::Node(node.id), node).unwrap();
+            txn.add(&writes::create(&Key::Node(node.id), node)).unwrap();
         }
         writer
             .commit_surely(&txn, WAIT_LIMIT)
@@ -479,7 +482,8 @@ async fn a_thousand_streams_cost_one_reader_of_every_change() {
                     + position as u128
                     + (u128::from(chunk[0].id == nodes[0].id)) * 500;
                 let placed = alloc(1_000_000 + number, &job, node, registered.index);
-                txn.create(&Key::Alloc(placed.id), &placed).unwrap();
+                txn.add(&writes::create(&Key::Alloc(placed.id), &placed))
+                    .unwrap();
             }
             last = writer
                 .commit_surely(&txn, WAIT_LIMIT)

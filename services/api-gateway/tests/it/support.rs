@@ -17,6 +17,7 @@ use proto::v1::node_pools_client::NodePoolsClient;
 use proto::v1::nodes_client::NodesClient;
 use proto::v1::operator_client::OperatorClient;
 use proto::v1::scaling_policies_client::ScalingPoliciesClient;
+use proto::v1::variables_client::VariablesClient;
 use proto::v1::volumes_client::VolumesClient;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy};
 use state::{Entity, Key};
@@ -24,6 +25,7 @@ use store::{Client, ClientOptions, Commit, Stored};
 use store_test_kit::TestStore;
 use test_kit::etcd::Etcd;
 use test_kit::proxy::Proxy;
+use test_kit::writes;
 use test_kit::{builders, wait_for};
 use tokio::task::JoinHandle;
 
@@ -173,6 +175,10 @@ impl Suite {
         NamespacesClient::new(self.channel(gateway))
     }
 
+    pub(crate) fn variables(&self, gateway: usize) -> VariablesClient<TracedChannel> {
+        VariablesClient::new(self.channel(gateway))
+    }
+
     pub(crate) fn node_pools(&self, gateway: usize) -> NodePoolsClient<TracedChannel> {
         NodePoolsClient::new(self.channel(gateway))
     }
@@ -211,8 +217,10 @@ impl Suite {
         let writer = self.store.unfenced_writer();
         let mut txn = writer.txn();
         match self.get(key).await {
-            Some(stored) => txn.update(key, stored.mod_revision, entity).unwrap(),
-            None => txn.create(key, entity).unwrap(),
+            Some(stored) => txn
+                .add(&writes::update(key, stored.mod_revision, entity))
+                .unwrap(),
+            None => txn.add(&writes::create(key, entity)).unwrap(),
         };
         match writer.commit_surely(&txn, WAIT_LIMIT).await.unwrap() {
             Commit::Done { revision } => revision,
@@ -223,8 +231,11 @@ impl Suite {
     pub(crate) async fn delete(&self, key: &Key) -> u64 {
         let writer = self.store.unfenced_writer();
         let mut txn = writer.txn();
-        txn.delete(key, self.get(key).await.unwrap().mod_revision)
-            .unwrap();
+        txn.add(&writes::delete(
+            key,
+            self.get(key).await.unwrap().mod_revision,
+        ))
+        .unwrap();
         writer
             .commit_surely(&txn, WAIT_LIMIT)
             .await

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lifecycle::{Accepted, Reception, Update, receive};
+use lifecycle::{Accepted, Update, UpdateDecision, receive};
 use model::AllocId;
 use task_runner::{Command, Handle};
 use tracing::warn;
@@ -25,15 +25,15 @@ impl Agent {
             is_full,
             lists_all,
         } = match receive(node, update) {
-            Reception::Accepted(accepted) => *accepted,
-            Reception::NeedsList => {
+            UpdateDecision::Accepted(accepted) => *accepted,
+            UpdateDecision::NeedsList => {
                 self.context.metrics.watch_updates_stale.inc();
                 warn!(
                     "ignoring a change from another store than this node's; waiting for a full list"
                 );
                 return false;
             }
-            Reception::Behind { seen } => {
+            UpdateDecision::Behind { seen } => {
                 self.context.metrics.watch_updates_stale.inc();
                 warn!(
                     revision,

@@ -9,9 +9,10 @@ use std::time::Duration;
 use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, Node, NodeId};
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, NewerReport,
-    RegisterNodeRequest, RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
-    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
+    AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, LookUpRequest,
+    LookUpResponse, NewerReport, RegisterNodeRequest, RegisterNodeResponse,
+    ReportAllocationsRequest, ReportAllocationsResponse, SignIdentitiesRequest,
+    SignIdentitiesResponse, WatchAllocationsRequest,
 };
 use proto::v1;
 use service_kit::CancellationToken;
@@ -438,5 +439,9 @@ impl NodeSessions for Api {
         _: Request<SignIdentitiesRequest>,
     ) -> Result<Response<SignIdentitiesResponse>, Status> {
         Err(Status::unavailable("this gateway has no key"))
+    }
+    /// No data: the templates of these tests look nothing up.
+    async fn look_up(&self, _: Request<LookUpRequest>) -> Result<Response<LookUpResponse>, Status> {
+        Err(Status::unavailable("this gateway has no data"))
     }
 }

@@ -83,7 +83,8 @@ async fn a_task_whose_template_waits_stays_pending_says_why_and_can_be_stopped()
     };
     let message = cluster.until_fact("the event of the template", find).await;
     assert!(
-        message.starts_with("Missing: nomad.var.block(app/db@default.global). This version of Kafila has no Nomad variables"),
+        message.starts_with("Missing: nomad.var.block(app/db@default.global) (gateway http")
+            && message.contains("this gateway has no data"),
         "{message}"
     );
     assert_eq!(cluster.status(id), Some(ClientStatus::Pending));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use model::{Namespace, NodePool};
 use state::Key;
 use test_kit::wait_for;
+use test_kit::writes;
 
 use crate::suite::{Suite, TIMEOUT};
 
@@ -24,8 +25,9 @@ async fn an_interrupted_deletion_is_undone() {
     suite
         .commit(|txn| {
             let key = Key::Namespace("team".to_owned());
-            txn.create(&key, &namespace).unwrap();
-            txn.create(&Key::NodePool("gpu".to_owned()), &pool).unwrap();
+            txn.add(&writes::create(&key, &namespace)).unwrap();
+            txn.add(&writes::create(&Key::NodePool("gpu".to_owned()), &pool))
+                .unwrap();
         })
         .await;
     let edit = |config: &mut cluster_controller::Config| {

@@ -9,6 +9,7 @@ use model::{
 };
 use state::{Key, Snapshot};
 use test_kit::builders::{allocation, batch, service};
+use test_kit::writes;
 
 use crate::suite::{Suite, id};
 
@@ -32,8 +33,9 @@ fn healthy() -> AllocClient {
 async fn run(suite: &Suite, job: &Job, first: u128, count: u128) -> u64 {
     let job_create_index = suite
         .commit(|txn| {
-            txn.create(&Key::Job(job.key()), job).unwrap();
-            txn.create(&Key::JobVersion(job.key(), 0), job).unwrap();
+            txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+            txn.add(&writes::create(&Key::JobVersion(job.key(), 0), job))
+                .unwrap();
         })
         .await;
     suite
@@ -44,8 +46,10 @@ async fn run(suite: &Suite, job: &Job, first: u128, count: u128) -> u64 {
                     name_index: u32::try_from(number - first).unwrap(),
                     ..allocation(number, job, id(1))
                 };
-                txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
-                txn.create(&Key::AllocClient(alloc.id), &healthy()).unwrap();
+                txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))
+                    .unwrap();
+                txn.add(&writes::create(&Key::AllocClient(alloc.id), &healthy()))
+                    .unwrap();
             }
         })
         .await;
@@ -64,8 +68,12 @@ async fn drain(suite: &Suite, number: u128, deadline: Option<Duration>) {
     );
     suite
         .commit(|txn| {
-            txn.update(&Key::Node(node.id), stored.modify_index, &node)
-                .unwrap();
+            txn.add(&writes::update(
+                &Key::Node(node.id),
+                stored.modify_index,
+                &node,
+            ))
+            .unwrap();
         })
         .await;
 }
@@ -99,14 +107,25 @@ async fn move_away(suite: &Suite, old: AllocId, new: u128) {
     };
     suite
         .commit(|txn| {
-            txn.update(&Key::Alloc(old), view.alloc_modify_index, &stopped)
+            txn.add(&writes::update(
+                &Key::Alloc(old),
+                view.alloc_modify_index,
+                &stopped,
+            ))
+            .unwrap();
+            txn.add(&writes::update(
+                &Key::AllocClient(old),
+                view.client_modify_index,
+                &ended,
+            ))
+            .unwrap();
+            txn.add(&writes::create(&Key::Alloc(replacement.id), &replacement))
                 .unwrap();
-            txn.update(&Key::AllocClient(old), view.client_modify_index, &ended)
-                .unwrap();
-            txn.create(&Key::Alloc(replacement.id), &replacement)
-                .unwrap();
-            txn.create(&Key::AllocClient(replacement.id), &healthy())
-                .unwrap();
+            txn.add(&writes::create(
+                &Key::AllocClient(replacement.id),
+                &healthy(),
+            ))
+            .unwrap();
         })
         .await;
 }
@@ -221,8 +240,12 @@ async fn an_idle_node_is_drained_at_once_and_a_cancelled_drain_marks_no_allocati
     node.end_drain(DrainStatus::Canceled, Timestamp(1));
     suite
         .commit(|txn| {
-            txn.update(&Key::Node(node.id), stored.modify_index, &node)
-                .unwrap();
+            txn.add(&writes::update(
+                &Key::Node(node.id),
+                stored.modify_index,
+                &node,
+            ))
+            .unwrap();
         })
         .await;
     drain(&suite, 3, None).await;

@@ -6,6 +6,7 @@ use proto::v1::ErrorDetail;
 use state::Key;
 use test_kit::builders::service;
 use test_kit::wait_for;
+use test_kit::writes;
 use tokio::time::Instant;
 use tonic::Code;
 
@@ -91,7 +92,7 @@ async fn the_fence_refuses_the_writes_of_a_deposed_leader() {
     let term = suite.leader_term().await;
     suite
         .commit(|txn| {
-            txn.delete(&Key::Election(SERVICE.to_owned()), term)
+            txn.add(&writes::delete(&Key::Election(SERVICE.to_owned()), term))
                 .unwrap();
         })
         .await;

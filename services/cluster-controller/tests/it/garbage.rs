@@ -8,6 +8,7 @@ use proto::internal::v1::{CollectGarbageRequest, CollectGarbageResponse};
 use service_kit::connect_lazy;
 use state::Key;
 use test_kit::builders::{allocation, batch, evaluation, service};
+use test_kit::writes;
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
@@ -24,20 +25,24 @@ async fn collect(address: &str) -> Result<CollectGarbageResponse, Status> {
 async fn past(suite: &Suite, job: &Job, first: u128, count: u128) {
     suite
         .commit(|txn| {
-            txn.create(&Key::Job(job.key()), job).unwrap();
-            txn.create(&Key::JobVersion(job.key(), 0), job).unwrap();
+            txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+            txn.add(&writes::create(&Key::JobVersion(job.key(), 0), job))
+                .unwrap();
             for number in first..first + count {
                 let mut eval = evaluation(number, job);
                 eval.status = EvalStatus::Complete;
-                txn.create(&Key::Eval(eval.id), &eval).unwrap();
+                txn.add(&writes::create(&Key::Eval(eval.id), &eval))
+                    .unwrap();
                 let mut alloc = allocation(number, job, id(1));
                 alloc.desired_status = DesiredStatus::Stop;
-                txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
+                txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))
+                    .unwrap();
                 let client = AllocClient {
                     status: ClientStatus::Complete,
                     ..AllocClient::default()
                 };
-                txn.create(&Key::AllocClient(alloc.id), &client).unwrap();
+                txn.add(&writes::create(&Key::AllocClient(alloc.id), &client))
+                    .unwrap();
             }
         })
         .await;
@@ -93,10 +98,12 @@ async fn a_job_that_is_evaluated_meanwhile_is_not_collected() {
         let evaluated = async {
             tokio::time::sleep(Duration::from_micros(100) * (round % 50)).await;
             let build = |txn: &mut store::Txn| {
-                txn.require_unchanged(&Key::Job(over.key()), job).unwrap();
+                txn.add(&writes::require_unchanged(&Key::Job(over.key()), job))
+                    .unwrap();
                 let name = Key::JobVersion(over.key(), 0);
-                txn.update(&name, version, &over).unwrap();
-                txn.create(&Key::Eval(eval.id), &eval).unwrap();
+                txn.add(&writes::update(&name, version, &over)).unwrap();
+                txn.add(&writes::create(&Key::Eval(eval.id), &eval))
+                    .unwrap();
             };
             suite.try_commit(build).await
         };

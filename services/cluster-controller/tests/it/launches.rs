@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::{Job, Periodic, PeriodicLaunch, Timestamp};
 use state::{Key, Snapshot};
 use test_kit::builders;
+use test_kit::writes;
 
 use crate::suite::Suite;
 
@@ -30,10 +31,11 @@ fn every_second() -> Job {
 async fn register(suite: &Suite, job: &Job, launched: Timestamp) {
     suite
         .commit(|txn| {
-            txn.create(&Key::Job(job.key()), job).unwrap();
-            txn.create(&Key::JobVersion(job.key(), 0), job).unwrap();
+            txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+            txn.add(&writes::create(&Key::JobVersion(job.key(), 0), job))
+                .unwrap();
             let record = PeriodicLaunch { launched };
-            txn.create(&Key::PeriodicLaunch(job.key()), &record)
+            txn.add(&writes::create(&Key::PeriodicLaunch(job.key()), &record))
                 .unwrap();
         })
         .await;

@@ -12,6 +12,7 @@ use store::{Client, Commit, Replica, ReplicaOptions, Txn};
 use store_test_kit::TestStore;
 use test_kit::builders::{allocation, node};
 use test_kit::wait_for;
+use test_kit::writes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -213,7 +214,8 @@ impl Suite {
             ..node(number)
         };
         self.commit(|txn| {
-            txn.create(&Key::Node(node.id), &node).unwrap();
+            txn.add(&writes::create(&Key::Node(node.id), &node))
+                .unwrap();
         })
         .await
     }
@@ -222,10 +224,14 @@ impl Suite {
     pub(crate) async fn place(&self, job: &Job, node: u128) {
         let alloc = allocation(node, job, id(node));
         self.commit(|txn| {
-            txn.create(&Key::Job(job.key()), job).unwrap();
-            txn.create(&Key::JobVersion(job.key(), job.version), job)
+            txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+            txn.add(&writes::create(
+                &Key::JobVersion(job.key(), job.version),
+                job,
+            ))
+            .unwrap();
+            txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))
                 .unwrap();
-            txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
         })
         .await;
     }

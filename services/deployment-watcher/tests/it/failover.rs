@@ -2,6 +2,7 @@
 
 use deployment_watcher::SERVICE;
 use state::Key;
+use test_kit::writes;
 
 use crate::suite::{Suite, TIMEOUT, group, key, made};
 
@@ -49,7 +50,7 @@ async fn the_fence_refuses_the_writes_of_a_deposed_leader() {
     let term = snapshot.leader(SERVICE).unwrap().create_index;
     suite
         .commit(|txn| {
-            txn.delete(&Key::Election(SERVICE.to_owned()), term)
+            txn.add(&writes::delete(&Key::Election(SERVICE.to_owned()), term))
                 .unwrap();
         })
         .await;

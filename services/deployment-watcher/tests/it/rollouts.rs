@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::{AllocId, DeploymentGroup, DeploymentStatus, EvalStatus, Job, NodePool, TriggeredBy};
 use state::Key;
+use test_kit::writes;
 
 use crate::suite::{Suite, alloc_id, deployment_id, group, key, made};
 
@@ -116,7 +117,7 @@ async fn the_deployment_of_a_purged_job_is_cancelled() {
     let index = suite.now().await.job(&key()).unwrap().modify_index;
     suite
         .commit(|txn| {
-            txn.delete(&Key::Job(key()), index).unwrap();
+            txn.add(&writes::delete(&Key::Job(key()), index)).unwrap();
         })
         .await;
     suite
@@ -163,7 +164,8 @@ async fn a_job_goes_back_to_a_node_pool_that_is_there() {
     let pool = NodePool::named("gpu");
     suite
         .commit(|txn| {
-            txn.create(&Key::NodePool("gpu".to_owned()), &pool).unwrap();
+            txn.add(&writes::create(&Key::NodePool("gpu".to_owned()), &pool))
+                .unwrap();
         })
         .await;
     let old = Job {

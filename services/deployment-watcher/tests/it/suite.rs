@@ -13,6 +13,7 @@ use store::{Client, Commit, Replica, ReplicaOptions, SizeClass, Txn};
 use store_test_kit::TestStore;
 use test_kit::builders::{allocation, rolling_update, service};
 use test_kit::wait_for;
+use test_kit::writes;
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine, short enough to notice.
@@ -133,14 +134,16 @@ impl Suite {
         let known = self.now().await.job(&key()).map(|job| job.modify_index);
         self.commit(|txn| {
             match known {
-                Some(index) => txn.update(&Key::Job(key()), index, job).unwrap(),
-                None => txn.create(&Key::Job(key()), job).unwrap(),
+                Some(index) => txn
+                    .add(&writes::update(&Key::Job(key()), index, job))
+                    .unwrap(),
+                None => txn.add(&writes::create(&Key::Job(key()), job)).unwrap(),
             };
-            txn.create(&Key::JobVersion(key(), job.version), job)
+            txn.add(&writes::create(&Key::JobVersion(key(), job.version), job))
                 .unwrap();
             if stable {
-                let mark = store::Value::from(&Entity::JobStable);
-                txn.create(&Key::JobStable(key(), job.version), mark)
+                let mark = &Entity::JobStable;
+                txn.add(&writes::create(&Key::JobStable(key(), job.version), mark))
                     .unwrap();
             }
         })
@@ -151,10 +154,10 @@ impl Suite {
     pub(crate) async fn put_large_version(&self, job: &Job) {
         let writer = self.store.unfenced_writer();
         let mut txn = writer.txn_with(SizeClass::FollowUp);
-        txn.create(&Key::JobVersion(key(), job.version), job)
+        txn.add(&writes::create(&Key::JobVersion(key(), job.version), job))
             .unwrap();
-        let mark = store::Value::from(&Entity::JobStable);
-        txn.create(&Key::JobStable(key(), job.version), mark)
+        let mark = &Entity::JobStable;
+        txn.add(&writes::create(&Key::JobStable(key(), job.version), mark))
             .unwrap();
         writer.commit(&txn).await.unwrap().revision().unwrap();
     }
@@ -185,9 +188,13 @@ impl Suite {
             ..allocation(1, &job.value, NodeId::from_random(1))
         };
         self.commit(|txn| {
-            txn.create(&Key::Deployment(deployment.id), &deployment)
+            txn.add(&writes::create(
+                &Key::Deployment(deployment.id),
+                &deployment,
+            ))
+            .unwrap();
+            txn.add(&writes::create(&Key::Alloc(alloc.id), &alloc))
                 .unwrap();
-            txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
         })
         .await;
     }
@@ -208,7 +215,8 @@ impl Suite {
             ..AllocClient::default()
         };
         self.commit(|txn| {
-            txn.create(&Key::AllocClient(alloc_id()), &client).unwrap();
+            txn.add(&writes::create(&Key::AllocClient(alloc_id()), &client))
+                .unwrap();
         })
         .await
     }
@@ -222,8 +230,12 @@ impl Suite {
             ..read.value.clone()
         };
         self.commit(|txn| {
-            txn.update(&Key::Deployment(done.id), read.modify_index, &done)
-                .unwrap();
+            txn.add(&writes::update(
+                &Key::Deployment(done.id),
+                read.modify_index,
+                &done,
+            ))
+            .unwrap();
         })
         .await;
     }

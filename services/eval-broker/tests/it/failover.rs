@@ -4,6 +4,7 @@ use model::EvalStatus;
 use state::Key;
 use test_kit::builders::{evaluation, node, service};
 use test_kit::wait_for;
+use test_kit::writes;
 use tonic::Code;
 
 use crate::suite::{Suite, TIMEOUT, id_of, leader_hint};
@@ -101,8 +102,11 @@ async fn scenario_093_the_fence_refuses_the_writes_of_a_deposed_leader() {
     let other = suite.replica().await;
     let (_, term) = suite.elected().await.unwrap();
     let mut txn = suite.txn();
-    txn.delete(&Key::Election(eval_broker::SERVICE.to_owned()), term)
-        .unwrap();
+    txn.add(&writes::delete(
+        &Key::Election(eval_broker::SERVICE.to_owned()),
+        term,
+    ))
+    .unwrap();
     suite.commit(&txn).await;
     suite.wait_for_leader(&other.address).await;
 

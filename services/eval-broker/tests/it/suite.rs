@@ -14,6 +14,7 @@ use state::{Entity, Key};
 use store::{Client, Commit, Stored, Txn};
 use store_test_kit::TestStore;
 use test_kit::wait_for;
+use test_kit::writes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -177,19 +178,19 @@ impl Suite {
 
     pub(crate) async fn create_eval(&self, eval: &Evaluation) -> u64 {
         let mut txn = self.txn();
-        txn.create(&Key::Eval(eval.id), eval).unwrap();
+        txn.add(&writes::create(&Key::Eval(eval.id), eval)).unwrap();
         self.commit(&txn).await
     }
 
     pub(crate) async fn create_job(&self, job: &Job) {
         let mut txn = self.txn();
-        txn.create(&Key::Job(job.key()), job).unwrap();
+        txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
         self.commit(&txn).await;
     }
 
     pub(crate) async fn create_node(&self, node: &Node) -> u64 {
         let mut txn = self.txn();
-        txn.create(&Key::Node(node.id), node).unwrap();
+        txn.add(&writes::create(&Key::Node(node.id), node)).unwrap();
         self.commit(&txn).await
     }
 
@@ -202,8 +203,10 @@ impl Suite {
         let mut txn = self.txn();
         let key = Key::SchedulerConfig;
         match self.store.get(&key).await.unwrap() {
-            Some(stored) => txn.update(&key, stored.mod_revision, &config).unwrap(),
-            None => txn.create(&key, &config).unwrap(),
+            Some(stored) => txn
+                .add(&writes::update(&key, stored.mod_revision, &config))
+                .unwrap(),
+            None => txn.add(&writes::create(&key, &config)).unwrap(),
         };
         self.commit(&txn).await;
     }
@@ -213,7 +216,8 @@ impl Suite {
         let (mut eval, index) = self.eval(id).await;
         change(&mut eval);
         let mut txn = self.txn();
-        txn.update(&Key::Eval(id), index, &eval).unwrap();
+        txn.add(&writes::update(&Key::Eval(id), index, &eval))
+            .unwrap();
         self.commit(&txn).await
     }
 

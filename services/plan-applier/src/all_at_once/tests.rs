@@ -2,6 +2,7 @@ use applier::PlanVerification;
 use model::{EvalStatus, Evaluation, Job, Node, TriggeredBy};
 use store::Txn;
 use test_kit::builders;
+use test_kit::writes;
 
 use super::*;
 use crate::testing::{NOW, Refusals, RefusingStore, StoreFixture, TIMEOUT, Term};
@@ -106,8 +107,12 @@ impl Fixture {
         let mut node = stored.value.clone();
         node.status_description = "changed".to_owned();
         let mut txn = self.txn();
-        txn.update(&Key::Node(node.id), stored.modify_index, &node)
-            .unwrap();
+        txn.add(&writes::update(
+            &Key::Node(node.id),
+            stored.modify_index,
+            &node,
+        ))
+        .unwrap();
         self.commit(&txn).await;
     }
 }
@@ -220,7 +225,8 @@ async fn a_job_purged_after_the_record_gets_no_allocations() {
     let before = snapshot.allocs().count();
     let (job, key) = (snapshot.job(&fixture.job.key()).unwrap(), fixture.job.key());
     let mut txn = fixture.txn();
-    txn.delete(&Key::Job(key), job.modify_index).unwrap();
+    txn.add(&writes::delete(&Key::Job(key), job.modify_index))
+        .unwrap();
     fixture.commit(&txn).await;
     drop(former);
     let next = fixture.lead().await;
@@ -270,8 +276,11 @@ async fn the_next_leader_resumes_within_a_piece() {
         let collected = snapshot.allocs().next().map(|view| view.alloc.id);
         if let Some(view) = snapshot.allocs().next() {
             let mut txn = fixture.txn();
-            txn.delete(&Key::Alloc(view.alloc.id), view.alloc_modify_index)
-                .unwrap();
+            txn.add(&writes::delete(
+                &Key::Alloc(view.alloc.id),
+                view.alloc_modify_index,
+            ))
+            .unwrap();
             fixture.commit(&txn).await;
         }
         drop(former);

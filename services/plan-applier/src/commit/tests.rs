@@ -8,6 +8,7 @@ use model::{
 };
 use state::{Entity, Key, Snapshot};
 use test_kit::builders;
+use test_kit::writes;
 
 use super::*;
 use crate::testing::{NOW, StoreFixture, Term};
@@ -33,7 +34,8 @@ impl Fixture {
         assert!(matches!(event, Event::Committed { .. }), "{event:?}");
         let eval = builders::evaluation(2, &job);
         let mut txn = ground.txn();
-        txn.create(&Key::Eval(eval.id), &eval).unwrap();
+        txn.add(&writes::create(&Key::Eval(eval.id), &eval))
+            .unwrap();
         ground.commit(&txn).await;
         let plan = replacing(&ground.now().await, first, &eval);
         let pieces = verified(&ground.now().await, &plan);
@@ -166,7 +168,8 @@ async fn every_change_after_the_verification_fails_the_commit() {
         let before = fixture.ground.now().await;
         let (key, modify_index, entity) = changes(&fixture, &before).swap_remove(position);
         let mut txn = fixture.ground.txn();
-        txn.update(&key, modify_index, &entity).unwrap();
+        txn.add(&writes::update(&key, modify_index, &entity))
+            .unwrap();
         let changed = fixture.ground.commit(&txn).await;
         let event = commit(&term, fixture.pieces.clone()).await;
         assert!(

@@ -8,6 +8,7 @@ use proto::internal::v1::plan_applier_client::PlanApplierClient;
 use service_kit::{connect_lazy, request};
 use state::{Key, Snapshot};
 use test_kit::builders::{batch, node, service};
+use test_kit::writes;
 use tokio::task::JoinSet;
 use tonic::Code;
 
@@ -235,7 +236,8 @@ async fn a_plan_for_a_job_that_has_changed_since_is_refused() {
     job.stop = true;
     let mut txn = suite.txn();
     let before = snapshot.job(&job.key()).unwrap().modify_index;
-    txn.update(&Key::Job(job.key()), before, &job).unwrap();
+    txn.add(&writes::update(&Key::Job(job.key()), before, &job))
+        .unwrap();
     let changed = suite.commit(&txn).await;
     let result = submit(&leader.address, &plan).await.unwrap();
     assert!(result.refused.is_some(), "{result:?}");

@@ -11,6 +11,7 @@ use state::{Key, Snapshot};
 use store::{Client, Commit, ReplicaOptions, Txn};
 use store_test_kit::TestStore;
 use test_kit::proxy::Proxy;
+use test_kit::writes;
 use test_kit::{builders, wait_for};
 use tokio::task::JoinHandle;
 use tonic::{Code, Status};
@@ -140,7 +141,7 @@ impl Suite {
         for nodes in nodes.chunks(500) {
             let mut txn = self.txn();
             for node in nodes {
-                txn.create(&Key::Node(node.id), node).unwrap();
+                txn.add(&writes::create(&Key::Node(node.id), node)).unwrap();
             }
             self.commit(&txn).await;
         }
@@ -150,10 +151,14 @@ impl Suite {
     pub(crate) async fn register(&self, number: u128, job: &Job) -> Evaluation {
         let eval = builders::evaluation(number, job);
         let mut txn = self.txn();
-        txn.create(&Key::Job(job.key()), job).unwrap();
-        txn.create(&Key::JobVersion(job.key(), job.version), job)
+        txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+        txn.add(&writes::create(
+            &Key::JobVersion(job.key(), job.version),
+            job,
+        ))
+        .unwrap();
+        txn.add(&writes::create(&Key::Eval(eval.id), &eval))
             .unwrap();
-        txn.create(&Key::Eval(eval.id), &eval).unwrap();
         self.commit(&txn).await;
         eval
     }

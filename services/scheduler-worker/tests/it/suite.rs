@@ -11,6 +11,7 @@ use service_kit::CancellationToken;
 use state::{Key, Snapshot};
 use store::{Commit, Replica, ReplicaOptions, Txn};
 use store_test_kit::TestStore;
+use test_kit::writes;
 use test_kit::{builders, wait_for};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -115,7 +116,7 @@ impl Suite {
             replica: "fake".to_owned(),
         };
         let mut txn = self.txn();
-        txn.create(&Key::Election(service.to_owned()), &info)
+        txn.add(&writes::create(&Key::Election(service.to_owned()), &info))
             .unwrap();
         self.commit(&txn).await;
     }
@@ -126,7 +127,7 @@ impl Suite {
         let leader = snapshot.leader(service).unwrap().clone();
         let mut txn = self.txn();
         let key = Key::Election(service.to_owned());
-        txn.delete(&key, leader.modify_index).unwrap();
+        txn.add(&writes::delete(&key, leader.modify_index)).unwrap();
         self.commit(&txn).await;
         self.elect(service, &leader.value.address).await;
     }
@@ -135,7 +136,8 @@ impl Suite {
         let mut txn = self.txn();
         for number in 1..=count {
             let node = builders::node(number);
-            txn.create(&Key::Node(node.id), &node).unwrap();
+            txn.add(&writes::create(&Key::Node(node.id), &node))
+                .unwrap();
         }
         self.commit(&txn).await;
     }
@@ -146,9 +148,12 @@ impl Suite {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let eval = builders::evaluation(number.into(), &job);
         let mut txn = self.txn();
-        txn.create(&Key::Job(job.key()), &job).unwrap();
-        txn.create(&Key::JobVersion(job.key(), 0), &job).unwrap();
-        txn.create(&Key::Eval(eval.id), &eval).unwrap();
+        txn.add(&writes::create(&Key::Job(job.key()), &job))
+            .unwrap();
+        txn.add(&writes::create(&Key::JobVersion(job.key(), 0), &job))
+            .unwrap();
+        txn.add(&writes::create(&Key::Eval(eval.id), &eval))
+            .unwrap();
         let revision = self.commit(&txn).await;
         (eval, revision)
     }
@@ -163,8 +168,10 @@ impl Suite {
         let mut txn = self.txn();
         let key = Key::SchedulerConfig;
         match snapshot.stored_scheduler_config() {
-            Some(stored) => txn.update(&key, stored.modify_index, &config).unwrap(),
-            None => txn.create(&key, &config).unwrap(),
+            Some(stored) => txn
+                .add(&writes::update(&key, stored.modify_index, &config))
+                .unwrap(),
+            None => txn.add(&writes::create(&key, &config)).unwrap(),
         };
         self.commit(&txn).await;
     }

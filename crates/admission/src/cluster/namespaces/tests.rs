@@ -6,6 +6,12 @@ use test_kit::{Stored, builders};
 use super::*;
 use crate::testing::{deleting_dev, dev, job_in_dev, put_namespace};
 
+/// As of the newest revision.
+const NO_VARIABLES: VariableCount = VariableCount {
+    count: 0,
+    revision: u64::MAX,
+};
+
 #[test]
 fn an_unchanged_namespace_is_not_written() {
     let mut stored = Stored::default();
@@ -47,16 +53,16 @@ fn a_check_index_is_that_of_the_key_or_0() {
 #[test]
 fn a_namespace_is_marked_and_then_deleted() {
     let mut stored = Stored::default();
-    let missing = delete(&stored.snapshot(), "dev").unwrap_err();
+    let missing = delete(&stored.snapshot(), "dev", NO_VARIABLES).unwrap_err();
     assert_eq!(missing.to_string(), "namespace \"dev\" not found");
-    let default = delete(&stored.snapshot(), "default").unwrap_err();
+    let default = delete(&stored.snapshot(), "default", NO_VARIABLES).unwrap_err();
     let text = default.to_string();
     assert!(
         text.starts_with("can not delete default namespace, "),
         "{text}"
     );
     put_namespace(&mut stored, dev());
-    match delete(&stored.snapshot(), "dev").unwrap() {
+    match delete(&stored.snapshot(), "dev", NO_VARIABLES).unwrap() {
         Deletion::Mark(Write::Update { entity, .. }) => {
             assert_eq!(entity, Entity::Namespace(Box::new(deleting_dev())));
         }
@@ -65,7 +71,7 @@ fn a_namespace_is_marked_and_then_deleted() {
     let modify_index = put_namespace(&mut stored, deleting_dev());
     let key = Key::Namespace("dev".to_owned());
     let write = Write::Delete { key, modify_index };
-    let last = delete(&stored.snapshot(), "dev").unwrap();
+    let last = delete(&stored.snapshot(), "dev", NO_VARIABLES).unwrap();
     assert_eq!(last, Deletion::Delete(vec![write]));
 }
 
@@ -114,12 +120,12 @@ fn jobs_allocations_and_volumes_keep_a_namespace() {
         let mut stored = Stored::default();
         put_namespace(&mut stored, dev());
         in_dev(&mut stored, what);
-        let refusal = delete(&stored.snapshot(), "dev").unwrap_err();
+        let refusal = delete(&stored.snapshot(), "dev", NO_VARIABLES).unwrap_err();
         let text = format!("namespace \"dev\" has {text}");
         assert!(refusal.to_string().starts_with(&text), "{refusal}");
         // It was created between the first look and the mark.
         put_namespace(&mut stored, deleting_dev());
-        match delete(&stored.snapshot(), "dev").unwrap() {
+        match delete(&stored.snapshot(), "dev", NO_VARIABLES).unwrap() {
             Deletion::TakeBack {
                 write: Write::Update { entity, .. },
                 refusal: found,
@@ -141,7 +147,7 @@ fn a_stopping_allocation_keeps_a_namespace_until_it_has_ended() {
     let mut alloc = builders::allocation(1, &job_in_dev(), node.id);
     alloc.desired_status = DesiredStatus::Stop;
     stored.put_alloc(&alloc);
-    let refused = |stored: &Stored| delete(&stored.snapshot(), "dev").is_err();
+    let refused = |stored: &Stored| delete(&stored.snapshot(), "dev", NO_VARIABLES).is_err();
     assert!(refused(&stored), "the node may be starting it");
     // A node that is down does not say so any more, unless it runs there already.
     node.status = NodeStatus::Down;
@@ -169,6 +175,39 @@ fn ended_objects_and_other_namespaces_keep_no_namespace() {
     stored.put_alloc(&alloc);
     stored.put_status(alloc.id, ClientStatus::Complete);
     stored.put_job(&builders::service("web", 1));
-    let step = delete(&stored.snapshot(), "dev").unwrap();
+    let step = delete(&stored.snapshot(), "dev", NO_VARIABLES).unwrap();
     assert!(matches!(step, Deletion::Mark(_)), "{step:?}");
+}
+
+#[test]
+fn a_namespace_with_variables_stays() {
+    let mut stored = Stored::default();
+    put_namespace(&mut stored, dev());
+    let some = VariableCount {
+        count: 3,
+        revision: u64::MAX,
+    };
+    let refusal = delete(&stored.snapshot(), "dev", some).unwrap_err();
+    assert!(refusal.to_string().contains("3 in number"), "{refusal}");
+    put_namespace(&mut stored, deleting_dev());
+    let step = delete(&stored.snapshot(), "dev", some).unwrap();
+    assert!(matches!(step, Deletion::TakeBack { .. }), "{step:?}");
+}
+
+#[test]
+fn variables_are_counted_after_the_mark() {
+    let mut stored = Stored::default();
+    let marked = put_namespace(&mut stored, deleting_dev());
+    let before = VariableCount {
+        count: 0,
+        revision: marked - 1,
+    };
+    let step = delete(&stored.snapshot(), "dev", before).unwrap();
+    assert!(matches!(step, Deletion::Mark(_)), "{step:?}");
+    let after = VariableCount {
+        revision: marked,
+        ..before
+    };
+    let step = delete(&stored.snapshot(), "dev", after).unwrap();
+    assert!(matches!(step, Deletion::Delete(_)), "{step:?}");
 }

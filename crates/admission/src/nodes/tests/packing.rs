@@ -7,7 +7,7 @@ use state::{Key, Write};
 use test_kit::{Stored, builders};
 
 use crate::nodes::packing::{Packed, Transactions, pack};
-use crate::nodes::reports::{Outcome, Reports, decide};
+use crate::nodes::reports::{ReportDecision, Reports, decide};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
@@ -39,7 +39,7 @@ impl Transactions for Limited {
 }
 
 /// Returns the outcomes of failures of `count` allocations of each of `jobs` jobs.
-fn failures(jobs: u128, count: u128) -> Vec<Outcome> {
+fn failures(jobs: u128, count: u128) -> Vec<ReportDecision> {
     let (mut stored, node) = (Stored::default(), builders::node(1));
     let mut reports = Reports::new();
     for number in 0..jobs * count {
@@ -58,7 +58,7 @@ fn failures(jobs: u128, count: u128) -> Vec<Outcome> {
     decide(&stored.snapshot(), &reports, NOW)
 }
 
-fn packed(outcomes: &[Outcome], max: usize) -> Packed<Vec<Key>, usize> {
+fn packed(outcomes: &[ReportDecision], max: usize) -> Packed<Vec<Key>, usize> {
     let evals = Cell::new(0);
     let next_id = || {
         evals.set(evals.get() + 1);

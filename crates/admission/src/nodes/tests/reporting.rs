@@ -11,7 +11,9 @@ use model::{
 use state::{Entity, Key, Snapshot, Write};
 use test_kit::{Stored, builders};
 
-use crate::nodes::reports::{self, Outcome, ReportRefusal, Reports, add, decide, newer, numbers};
+use crate::nodes::reports::{
+    self, ReportDecision, ReportRefusal, Reports, add, decide, newer, numbers,
+};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
@@ -61,7 +63,7 @@ fn check(
 }
 
 impl Fixture {
-    fn outcomes(&self, statuses: &[(usize, ClientStatus)]) -> Vec<Outcome> {
+    fn outcomes(&self, statuses: &[(usize, ClientStatus)]) -> Vec<ReportDecision> {
         let reports = statuses
             .iter()
             .map(|(position, status)| (self.allocs[*position].id, report(*status)))

@@ -20,12 +20,12 @@ const REDIRECTS_MAX: u32 = 10;
 
 /// A request without its content.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct HttpFailure {
     pub(super) message: String,
     pub(super) may_pass: bool,
 }
 
-impl Refusal {
+impl HttpFailure {
     pub(super) fn passing(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -59,7 +59,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(work: &Http) -> Result<Self, Refusal> {
+    pub(super) fn new(work: &Http) -> Result<Self, HttpFailure> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut tls = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
         if work.insecure {
@@ -93,8 +93,8 @@ impl Client {
         url: &str,
         headers: &BTreeMap<String, String>,
         conditions: &[(&'static str, String)],
-    ) -> Result<Response, Refusal> {
-        let bad = |_| Refusal::lasting("the source is not a URL");
+    ) -> Result<Response, HttpFailure> {
+        let bad = |_| HttpFailure::lasting("the source is not a URL");
         let mut url = Url::parse(url).map_err(bad)?;
         let first = url.origin();
         for _ in 0..=REDIRECTS_MAX {
@@ -115,7 +115,7 @@ impl Client {
             }
             let request = request
                 .body(())
-                .map_err(|_| Refusal::lasting("a header is invalid: check `headers`"))?;
+                .map_err(|_| HttpFailure::lasting("a header is invalid: check `headers`"))?;
             let response = self.agent.run(request).map_err(|error| refusal(&error))?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
             if !is_redirect {
@@ -123,20 +123,20 @@ impl Client {
             }
             url = self.redirected(&url, &response)?;
         }
-        Err(Refusal::lasting(format!(
+        Err(HttpFailure::lasting(format!(
             "the server redirects more than {REDIRECTS_MAX} times"
         )))
     }
 
-    fn redirected(&self, from: &Url, response: &Response) -> Result<Url, Refusal> {
+    fn redirected(&self, from: &Url, response: &Response) -> Result<Url, HttpFailure> {
         let location = response.headers().get("location");
         let location = location.and_then(|value| value.to_str().ok());
         let to = location.and_then(|location| from.join(location).ok());
-        let to = to.ok_or_else(|| Refusal::lasting("the server redirects to no URL"))?;
+        let to = to.ok_or_else(|| HttpFailure::lasting("the server redirects to no URL"))?;
         match to.scheme() {
             "https" => Ok(to),
             "http" if from.scheme() == "http" || self.insecure => Ok(to),
-            other => Err(Refusal::lasting(format!(
+            other => Err(HttpFailure::lasting(format!(
                 "the server redirects from {} to {other:?}, which is not followed",
                 from.scheme()
             ))),
@@ -168,22 +168,22 @@ fn basic(url: &Url) -> Option<String> {
 }
 
 /// Describes a failure without its URL, whose query may have secrets.
-pub(super) fn refusal(error: &ureq::Error) -> Refusal {
+pub(super) fn refusal(error: &ureq::Error) -> HttpFailure {
     match error {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Refusal::lasting(format!("TLS: {}", cause(error)))
+            HttpFailure::lasting(format!("TLS: {}", cause(error)))
         }
-        ureq::Error::Io(error) => Refusal::passing(format!("no connection: {}", cause(error))),
-        ureq::Error::Timeout(what) => Refusal::passing(format!("timeout: {what}")),
-        ureq::Error::HostNotFound => Refusal::passing("the host is not found"),
-        ureq::Error::ConnectionFailed => Refusal::passing("no connection"),
-        ureq::Error::BadUri(_) => Refusal::lasting("the source is not a URL"),
+        ureq::Error::Io(error) => HttpFailure::passing(format!("no connection: {}", cause(error))),
+        ureq::Error::Timeout(what) => HttpFailure::passing(format!("timeout: {what}")),
+        ureq::Error::HostNotFound => HttpFailure::passing("the host is not found"),
+        ureq::Error::ConnectionFailed => HttpFailure::passing("no connection"),
+        ureq::Error::BadUri(_) => HttpFailure::lasting("the source is not a URL"),
         ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
             let hint = "check the certificate, or set `insecure`";
-            Refusal::lasting(format!("TLS: {error}; {hint}"))
+            HttpFailure::lasting(format!("TLS: {error}; {hint}"))
         }
         // Of the protocol: a proxy or server in distress.
-        _ => Refusal::passing(format!("no answer: {error}")),
+        _ => HttpFailure::passing(format!("no answer: {error}")),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
 
-use super::client::Refusal;
+use super::client::HttpFailure;
 use crate::wire::{PART, Validators};
 
 /// The validators of the part's content.
@@ -18,7 +18,7 @@ pub(super) struct Part {
 impl Part {
     /// Opens the part of an earlier attempt, or a new one. `has_checksum`: a part without validators may
     /// be continued, because a mixed content would be noticed.
-    pub(super) fn open(has_checksum: bool) -> Result<Self, Refusal> {
+    pub(super) fn open(has_checksum: bool) -> Result<Self, HttpFailure> {
         Self::read(has_checksum).map_err(|error| failed(&error))
     }
 
@@ -61,7 +61,7 @@ impl Part {
     }
 
     /// Starts again, with the validators of the new content.
-    pub(super) fn restart(&mut self, about: Validators) -> Result<(), Refusal> {
+    pub(super) fn restart(&mut self, about: Validators) -> Result<(), HttpFailure> {
         let text = serde_json::to_vec(&about).unwrap_or_default();
         let restarted = self
             .file
@@ -72,12 +72,12 @@ impl Part {
         restarted.map_err(|error| failed(&error))
     }
 
-    pub(super) fn finish(self) -> Result<Validators, Refusal> {
+    pub(super) fn finish(self) -> Result<Validators, HttpFailure> {
         self.file.sync_all().map_err(|error| failed(&error))?;
         Ok(self.about)
     }
 }
 
-fn failed(error: &io::Error) -> Refusal {
-    Refusal::lasting(format!("cannot write the download: {error}"))
+fn failed(error: &io::Error) -> HttpFailure {
+    HttpFailure::lasting(format!("cannot write the download: {error}"))
 }

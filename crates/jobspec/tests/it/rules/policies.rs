@@ -20,9 +20,11 @@ fn restarts() {
         ("", restart("attempts = 0\nmode = \"delay\""), "",
             "$g.restart.mode", "Restart policy \"delay\" with 0 attempts is ambiguous"),
         ("", restart("attempts = -1"), "", "$g.restart.attempts", "must be between 0 and"),
-        ("", "", restart("delay = \"20m\""),
-            "$t.restart.interval", "the tasks cannot restart 2 times"),
+        ("", "", restart("interval = \"4s\""),
+            "$t.restart.interval", "Interval can not be less than 5s; got 4s"),
     ]);
+    // A task's restarts may exceed the interval.
+    admit(&file("", "", restart("delay = \"20m\""))).unwrap();
     // The limits themselves are accepted.
     admit(&file("", restart("attempts = 2\ninterval = \"30s\""), "")).unwrap();
     admit(&file("", restart("attempts = 1\ninterval = \"5s\"\ndelay = \"5s\""), "")).unwrap();

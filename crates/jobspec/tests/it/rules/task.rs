@@ -156,8 +156,6 @@ fn identities_and_policies() {
             "$t.identity.ttl", "Identity TTL must be a positive value"),
         ("", "", "      identity {\n        aud = [\"\"]\n      }",
             "$t.identity.aud", "an audience is empty"),
-        ("", "", "      scaling \"cpu\" {\n      }",
-            "$t.scaling[0].max", "missing: scaling needs the largest amount"),
         ("", "", "      scaling \"mem\" {\n        min = 9\n        max = 8\n      }",
             "$t.scaling[0].max", "the largest amount 8 is less than the smallest"),
     ]);

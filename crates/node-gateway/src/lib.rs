@@ -26,6 +26,7 @@ mod keyring_loop;
 mod keyring_requests;
 pub mod liveness_loop;
 pub mod logs;
+mod look_ups;
 pub mod metrics;
 pub mod mount;
 pub mod node_ca;
@@ -37,6 +38,7 @@ mod requests;
 pub mod restart;
 mod services_loop;
 pub mod sessions;
+pub mod variables;
 pub mod watch;
 
 pub use keyring::KeyringFile;

@@ -1,4 +1,4 @@
-//! Reception of the servers' updates: whether a node acts on one, and what it stores and reports first.
+//! UpdateDecision of the servers' updates: whether a node acts on one, and what it stores and reports first.
 //!
 //! Revisions count in one store. A node whose servers have another store, or an older copy of the same,
 //! starts over from a full list.
@@ -23,7 +23,7 @@ pub struct NodeView {
 
 /// The decision about an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reception {
+pub enum UpdateDecision {
     /// A change from another store than the node's: the node needs a full list first.
     NeedsList,
     /// The update is older than what the node has acted on: its gateway is behind, and nothing changes.
@@ -55,13 +55,13 @@ pub struct Accepted {
 }
 
 /// Decides about one message of a stream, which is a full list or a change.
-pub fn receive(mut node: NodeView, mut update: Update) -> Reception {
+pub fn receive(mut node: NodeView, mut update: Update) -> UpdateDecision {
     let names_store = !update.store_id.is_empty();
     let is_other = names_store && update.store_id != node.store_id;
     let starts_over = is_other && !node.store_id.is_empty();
     if starts_over {
         if !update.is_full {
-            return Reception::NeedsList;
+            return UpdateDecision::NeedsList;
         }
         node.seen = 0;
         for known in node.known.values_mut() {
@@ -74,14 +74,14 @@ pub fn receive(mut node: NodeView, mut update: Update) -> Reception {
     let lists_all = update.is_full && !update.has_nameless;
     let mut numbers = std::mem::take(&mut update.numbers);
     let Some(changes) = changes(&node.known, node.seen, update) else {
-        return Reception::Behind { seen: node.seen };
+        return UpdateDecision::Behind { seen: node.seen };
     };
     let added = changes.added.iter().map(|assignment| assignment.alloc.id);
     let invalid = changes.invalid.iter().map(|invalid| invalid.alloc_id);
     let reported: BTreeSet<AllocId> = added.chain(invalid).collect();
     // The node reports no other allocations.
     numbers.retain(|id, _| node.known.contains_key(id) || reported.contains(id));
-    Reception::Accepted(Box::new(Accepted {
+    UpdateDecision::Accepted(Box::new(Accepted {
         starts_over,
         revision,
         store_id,
@@ -186,15 +186,17 @@ mod tests {
             let case = format!("{known_store:?} {store:?} {revision} {is_full}");
             let received = receive(node(known_store, 8), update(store, revision, is_full));
             let found = match &received {
-                Reception::Accepted(accepted) => Some((accepted.starts_over, accepted.is_durable)),
+                UpdateDecision::Accepted(accepted) => {
+                    Some((accepted.starts_over, accepted.is_durable))
+                }
                 _ => None,
             };
             assert_eq!(found, expected, "{case}: {received:?}");
         }
         for (store, revision, is_full, expected) in [
-            ("two", 30, false, Reception::NeedsList),
-            ("one", 7, true, Reception::Behind { seen: 8 }),
-            ("", 7, false, Reception::Behind { seen: 8 }),
+            ("two", 30, false, UpdateDecision::NeedsList),
+            ("one", 7, true, UpdateDecision::Behind { seen: 8 }),
+            ("", 7, false, UpdateDecision::Behind { seen: 8 }),
         ] {
             let received = receive(node("one", 8), update(store, revision, is_full));
             assert_eq!(received, expected, "{store:?} {revision} {is_full}");
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn after_a_change_of_the_store_every_listed_allocation_is_updated() {
         let received = receive(node("one", 8), update("two", 6, true));
-        let Reception::Accepted(accepted) = received else {
+        let UpdateDecision::Accepted(accepted) = received else {
             panic!("{received:?}");
         };
         assert_eq!(accepted.changes.updated.len(), 1, "5 is newer than nothing");
@@ -233,7 +235,7 @@ mod tests {
         });
         update.numbers = [1, 2, 3, 4, 5].map(|number| (id(number), 7)).into();
         let received = receive(node("one", 8), update);
-        let Reception::Accepted(accepted) = received else {
+        let UpdateDecision::Accepted(accepted) = received else {
             panic!("{received:?}");
         };
         let numbered: Vec<_> = accepted.numbers.keys().copied().collect();
@@ -254,7 +256,7 @@ mod tests {
                 ..update("one", 9, is_full)
             };
             let received = receive(node("one", 8), update);
-            let Reception::Accepted(accepted) = received else {
+            let UpdateDecision::Accepted(accepted) = received else {
                 panic!("{received:?}");
             };
             assert_eq!((accepted.is_full, accepted.lists_all), (is_full, lists_all));

@@ -70,8 +70,8 @@ impl KeyringFile {
 #[derive(Debug, thiserror::Error)]
 enum CannotSign {
     #[error(
-        "this gateway signs no identity tokens: set `keyring_key_file` of the api-gateways, as \
-         docs/identities.md says"
+        "this gateway has no key: it neither signs identity tokens nor opens variables; set \
+         `keyring_key_file` of the api-gateways, as docs/identities.md says"
     )]
     NoFile,
     #[error("the keys that sign identity tokens are being made: try again")]
@@ -126,6 +126,25 @@ impl Signer {
         let keys = Arc::new(keys);
         *lock(&self.keys) = Some(Arc::clone(&keys));
         Ok(keys)
+    }
+
+    /// Returns the keys as they were read last, and reads the file if it was not read yet.
+    ///
+    /// # Errors
+    /// This gateway has no file, or it cannot be used.
+    pub(crate) async fn keys(&self) -> Result<Arc<KeyEncryptionKeys>, Error> {
+        let known = lock(&self.keys).clone();
+        match known {
+            Some(keys) => Ok(keys),
+            None => self.read_file().await,
+        }
+    }
+
+    /// Returns the name of the key that seals; empty without a usable file.
+    pub async fn sealing_key(&self) -> String {
+        let keys = self.keys().await;
+        keys.map(|keys| keys.current().to_owned())
+            .unwrap_or_default()
     }
 
     /// Returns the key that signs at `now`.

@@ -1,4 +1,4 @@
-//! Upkeep of networks at an interval: repair of port mappings that other programs removed, and removal of
+//! Repair of networks at an interval: new rules for of port mappings that other programs removed, and removal of
 //! what agents without records left.
 
 use std::fs;

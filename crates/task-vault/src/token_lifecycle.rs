@@ -16,7 +16,7 @@ const DOUBT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The token's life.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct TokenLifecycle {
     phase: Phase,
     /// Tokens are neither renewed nor replaced (`allow_token_expiration`).
     may_expire: bool,
@@ -38,14 +38,14 @@ enum Phase {
 
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum TokenAction {
     LogIn,
     Renew,
     /// Until this time; `None`: for ever.
     Wait(Option<Duration>),
 }
 
-impl Life {
+impl TokenLifecycle {
     /// A life without a token: the login is due.
     pub fn new(may_expire: bool) -> Self {
         Self {
@@ -71,12 +71,12 @@ impl Life {
         }
     }
 
-    pub fn action(&self, now: Duration) -> Action {
+    pub fn action(&self, now: Duration) -> TokenAction {
         match self.phase {
-            Phase::LogInAt(at) if at <= now => Action::LogIn,
-            Phase::RenewAt(at) if at <= now => Action::Renew,
-            Phase::LogInAt(at) | Phase::RenewAt(at) => Action::Wait(Some(at)),
-            Phase::Rest => Action::Wait(None),
+            Phase::LogInAt(at) if at <= now => TokenAction::LogIn,
+            Phase::RenewAt(at) if at <= now => TokenAction::Renew,
+            Phase::LogInAt(at) | Phase::RenewAt(at) => TokenAction::Wait(Some(at)),
+            Phase::Rest => TokenAction::Wait(None),
         }
     }
 
@@ -165,9 +165,9 @@ mod tests {
         }
     }
 
-    fn alive() -> Life {
-        let mut life = Life::new(false);
-        assert_eq!(life.action(s(0)), Action::LogIn);
+    fn alive() -> TokenLifecycle {
+        let mut life = TokenLifecycle::new(false);
+        assert_eq!(life.action(s(0)), TokenAction::LogIn);
         life.logged_in(s(0), &auth(3600), 0.0);
         life
     }
@@ -175,17 +175,20 @@ mod tests {
     #[test]
     fn a_token_is_renewed_while_it_lives() {
         let mut life = alive();
-        assert_eq!(life.action(s(1)), Action::Wait(Some(s(1800))));
-        assert_eq!(life.action(s(1800)), Action::Renew);
+        assert_eq!(life.action(s(1)), TokenAction::Wait(Some(s(1800))));
+        assert_eq!(life.action(s(1800)), TokenAction::Renew);
         life.renewed(s(1800), &auth(3600), 1.0);
-        assert_eq!(life.action(s(1801)), Action::Wait(Some(s(1800 + 2160))));
+        assert_eq!(
+            life.action(s(1801)),
+            TokenAction::Wait(Some(s(1800 + 2160)))
+        );
     }
 
     #[test]
     fn the_last_renewals_of_a_token_make_way_for_a_login() {
         let mut life = alive();
         life.renewed(s(1800), &auth(1000), 0.0);
-        assert_eq!(life.action(s(2300)), Action::LogIn);
+        assert_eq!(life.action(s(2300)), TokenAction::LogIn);
     }
 
     #[test]
@@ -194,10 +197,10 @@ mod tests {
         let down = Failure::Sealed;
         let mut now = s(1800);
         let mut tries = 0;
-        while life.action(now) == Action::Renew {
+        while life.action(now) == TokenAction::Renew {
             life.renewal_failed(now, &down, 0.0);
             tries += 1;
-            let Action::Wait(Some(next)) = life.action(now) else {
+            let TokenAction::Wait(Some(next)) = life.action(now) else {
                 panic!("it gives up")
             };
             assert!(next - now <= s(30));
@@ -205,25 +208,25 @@ mod tests {
         }
         assert!(tries > 50, "{tries}");
         assert!(now >= s(3600), "{now:?}");
-        assert_eq!(life.action(now), Action::LogIn);
+        assert_eq!(life.action(now), TokenAction::LogIn);
         life.login_failed(now, false, None, 0.0);
-        assert_eq!(life.action(now + s(30)), Action::LogIn);
+        assert_eq!(life.action(now + s(30)), TokenAction::LogIn);
     }
 
     #[test]
     fn a_lost_token_is_replaced_at_once() {
         let mut life = alive();
         life.renewal_failed(s(1800), &Failure::Forbidden { errors: Vec::new() }, 0.0);
-        assert_eq!(life.action(s(1800)), Action::LogIn);
+        assert_eq!(life.action(s(1800)), TokenAction::LogIn);
     }
 
     #[test]
     fn a_refused_login_is_retried_rarely() {
-        let mut life = Life::new(false);
+        let mut life = TokenLifecycle::new(false);
         let mut now = s(0);
         for _ in 0..12 {
             life.login_failed(now, true, None, 0.0);
-            let Action::Wait(Some(next)) = life.action(now) else {
+            let TokenAction::Wait(Some(next)) = life.action(now) else {
                 panic!("it gives up")
             };
             assert!(next - now <= s(300));
@@ -234,33 +237,36 @@ mod tests {
 
     #[test]
     fn a_token_that_may_expire_is_left_alone() {
-        let mut life = Life::new(true);
+        let mut life = TokenLifecycle::new(true);
         life.logged_in(s(0), &auth(60), 0.0);
-        assert_eq!(life.action(s(10_000)), Action::Wait(None));
-        assert_eq!(Life::with_token(true).action(s(0)), Action::Wait(None));
+        assert_eq!(life.action(s(10_000)), TokenAction::Wait(None));
+        assert_eq!(
+            TokenLifecycle::with_token(true).action(s(0)),
+            TokenAction::Wait(None)
+        );
     }
 
     #[test]
     fn a_restored_token_is_tested_first() {
-        let mut life = Life::with_token(false);
-        assert_eq!(life.action(s(0)), Action::Renew);
+        let mut life = TokenLifecycle::with_token(false);
+        assert_eq!(life.action(s(0)), TokenAction::Renew);
         life.renewed(s(0), &auth(600), 0.0);
-        assert_eq!(life.action(s(1)), Action::Wait(Some(s(300))));
+        assert_eq!(life.action(s(1)), TokenAction::Wait(Some(s(300))));
     }
 
     #[test]
     fn a_doubt_is_settled_by_a_renewal_now_and_then() {
         let mut life = alive();
         life.doubt(s(100));
-        assert_eq!(life.action(s(100)), Action::Renew);
+        assert_eq!(life.action(s(100)), TokenAction::Renew);
         life.renewed(s(100), &auth(3600), 0.0);
         life.doubt(s(129));
-        assert_eq!(life.action(s(129)), Action::Wait(Some(s(1900))));
+        assert_eq!(life.action(s(129)), TokenAction::Wait(Some(s(1900))));
         life.doubt(s(130));
-        assert_eq!(life.action(s(130)), Action::Renew);
-        let mut waiting = Life::new(false);
+        assert_eq!(life.action(s(130)), TokenAction::Renew);
+        let mut waiting = TokenLifecycle::new(false);
         waiting.login_failed(s(0), false, None, 0.0);
         waiting.doubt(s(0));
-        assert_eq!(waiting.action(s(0)), Action::Wait(Some(s(1))));
+        assert_eq!(waiting.action(s(0)), TokenAction::Wait(Some(s(1))));
     }
 }

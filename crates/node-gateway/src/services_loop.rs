@@ -31,14 +31,7 @@ pub(crate) async fn run(core: Arc<Core>, stop: CancellationToken) {
         if deletions.is_empty() {
             continue;
         }
-        let txn = match core.writer.txn().with(&deletions) {
-            Ok(txn) => txn,
-            Err(error) => {
-                warn!(%error, "cannot remove service registrations");
-                continue;
-            }
-        };
-        match core.commit_txn(&txn, core.deadline()).await {
+        match core.commit(&deletions, core.deadline()).await {
             Ok(Commit::Done { revision }) => {
                 wait = PAUSE;
                 debug!(

@@ -15,9 +15,10 @@ use model::{Indexed, Node};
 use proto::duration_to_wire;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, NewerReport, RegisterNodeRequest,
-    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
-    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
+    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, LookUpRequest, LookUpResponse,
+    NewerReport, RegisterNodeRequest, RegisterNodeResponse, ReportAllocationsRequest,
+    ReportAllocationsResponse, SignIdentitiesRequest, SignIdentitiesResponse,
+    WatchAllocationsRequest,
 };
 use service_kit::current_trace_parent;
 use state::Snapshot;
@@ -26,6 +27,7 @@ use tonic::{Request, Response, Status};
 use tracing::{debug, info};
 
 use crate::identities;
+use crate::look_ups;
 use crate::node_gateway::NodeGateway;
 use crate::report_loop::Stored;
 use crate::requests::{read_node, read_reports, stored_size};
@@ -115,6 +117,20 @@ impl NodeSessions for NodeApi {
             Err(_) => metrics.identity_refusals.inc(),
         };
         Ok(Response::new(signed?))
+    }
+
+    async fn look_up(
+        &self,
+        request: Request<LookUpRequest>,
+    ) -> Result<Response<LookUpResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let request = request.into_inner();
+        let answer = Box::pin(async {
+            let node = self.open_session(&caller, &request.node_id, &request.secret);
+            let node_id = node.await?.value.id;
+            look_ups::look_up(&self.gateway, node_id, request).await
+        });
+        Ok(Response::new(answer.await?))
     }
 }
 

@@ -1,5 +1,5 @@
 use admission::nodes::packing::pack;
-use admission::nodes::reports::{Outcome, Reports, decide};
+use admission::nodes::reports::{ReportDecision, Reports, decide};
 use model::{AllocClient, AllocId, ClientStatus, EvalId, Timestamp};
 use state::{Entity, Key};
 use test_kit::{Stored, builders};
@@ -39,7 +39,7 @@ async fn a_report_that_no_transaction_takes_is_left_out_and_the_others_are_packe
 }
 
 /// Packs outcomes into transactions of a client that is never connected.
-async fn packed(outcomes: &[Outcome]) -> (Vec<store::Txn>, Vec<AllocId>) {
+async fn packed(outcomes: &[ReportDecision]) -> (Vec<store::Txn>, Vec<AllocId>) {
     let nowhere = ["http://127.0.0.1:1".to_owned()];
     let client = store::Client::connect(&nowhere, store::ClientOptions::default())
         .await
@@ -61,7 +61,7 @@ async fn packed(outcomes: &[Outcome]) -> (Vec<store::Txn>, Vec<AllocId>) {
 }
 
 /// Returns the outcomes of failures of `count` allocations, spread evenly over `jobs` jobs.
-fn failures(count: u128, jobs: u128) -> Vec<Outcome> {
+fn failures(count: u128, jobs: u128) -> Vec<ReportDecision> {
     let (mut stored, node) = (Stored::default(), builders::node(1));
     let mut reports = Reports::new();
     for number in 1..=count {

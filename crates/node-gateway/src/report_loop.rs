@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::nodes::packing::{Packed, pack};
-use admission::nodes::reports::{Outcome, Reports, add, decide, newer, numbers};
+use admission::nodes::reports::{ReportDecision, Reports, add, decide, newer, numbers};
 use gateway_core::{Core, Error};
 use model::{AllocId, NodeId};
-use store::{Commit, Txn, TxnError};
+use store::{Decision, Txn, TxnError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -29,9 +29,6 @@ const QUEUE: usize = 1_024;
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 /// The size limit of a batch: the operations of one transaction.
 const MAX_BATCH: usize = 1_000;
-/// The largest number of decisions on one batch. A retry means that another write changed one of
-/// its keys: a node's second session on another gateway, a collected allocation.
-const MAX_ATTEMPTS: usize = 8;
 
 /// One node's reports, and the channel of the answer.
 #[derive(Debug)]
@@ -224,46 +221,27 @@ async fn store_all(
     reports: &Reports,
     trace_parent: &str,
 ) -> Result<Batch, StoreFailure> {
-    let mut snapshot = core.replica.snapshot();
-    let mut is_fresh = false;
-    let mut stored = 0;
-    for _ in 0..MAX_ATTEMPTS {
-        let outcomes = decide(&snapshot, reports, core.now());
-        if outcomes.len() < reports.len() && !is_fresh {
-            // Some have no news, which only a fresh snapshot can confirm.
-            snapshot = core.fresh().await?;
-            is_fresh = true;
-            continue;
-        }
+    let stored = core.execute_many(|snapshot| {
+        let outcomes = decide(snapshot, reports, core.now());
         let packed = plan(core, &outcomes, trace_parent);
-        let mut conflict = None;
-        for txn in &packed.txns {
-            match core.commit_txn(txn, core.deadline()).await {
-                Ok(Commit::Done { revision }) => stored = stored.max(revision),
-                Ok(Commit::Conflict(found)) => {
-                    conflict = Some(found.revision);
-                    break;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let Some(revision) = conflict else {
-            // Reports without news are stored as of the snapshot's revision.
-            return Ok(Batch {
-                revision: stored.max(snapshot.index()),
-                refused: packed.refused,
-                numbers: numbers(&snapshot, reports),
-            });
-        };
-        core.metrics.conflicts.inc();
-        let wanted = revision.max(stored);
-        snapshot = core.wait_for(wanted, core.deadline()).await?;
-        is_fresh = true;
-    }
-    Err(StoreFailure::Contended)
+        let (index, refused) = (snapshot.index(), packed.refused);
+        let numbers = numbers(snapshot, reports);
+        Ok(Decision::Commit {
+            txns: packed.txns,
+            // Only a fresh snapshot confirms that a report has no news.
+            needs_fresh: outcomes.len() < reports.len(),
+            answer: Box::new(move |revision| Batch {
+                // Reports without news are stored as of the snapshot's revision.
+                revision: revision.max(index),
+                refused,
+                numbers,
+            }),
+        })
+    });
+    stored.await?.ok_or(StoreFailure::Contended)
 }
 
-fn plan(core: &Core, outcomes: &[Outcome], trace_parent: &str) -> Packed<Txn, TxnError> {
+fn plan(core: &Core, outcomes: &[ReportDecision], trace_parent: &str) -> Packed<Txn, TxnError> {
     let transactions = StoreTransactions(&core.writer);
     let next_id = || core.next_eval_id();
     pack(outcomes, core.now(), trace_parent, &transactions, next_id)

@@ -1,12 +1,12 @@
-//! A wanted artifact.
+//! The request for an artifact.
 
 use std::collections::BTreeMap;
 
 use artifact::Source;
 
-/// A source with its request.
+/// A source, and how it is asked.
 #[derive(Clone)]
-pub struct Wanted {
+pub struct ArtifactRequest {
     pub source: Source,
     /// Headers of requests over http.
     pub headers: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! The loop that looks after the signing keys: the first key, rotation by age, removal of retired keys,
+//! The loop that maintains the signing keys: the first key, rotation by age, removal of retired keys,
 //! and replaced key-encryption keys.
 //!
 //! Every gateway with a key file runs it. A write compares the keyring as it was read, so of two gateways
@@ -77,6 +77,10 @@ async fn look(gateway: &NodeGateway) -> Result<(), Error> {
     let what = || "the signing keys".to_owned();
     if core.execute(what, decide).await? {
         info!("the keys that sign identity tokens have changed");
+    }
+    let resealed = gateway.variables().reseal(&keys).await?;
+    if resealed > 0 {
+        info!(resealed, "variables are sealed with the newest key");
     }
     Ok(())
 }

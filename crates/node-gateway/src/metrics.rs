@@ -118,7 +118,7 @@ impl Metrics {
             ),
             (
                 "keyring_failures",
-                "Failed looks after the keys that sign identity tokens",
+                "Failed maintenance of the keys that sign identity tokens",
                 &metrics.keyring_failures,
             ),
         ];

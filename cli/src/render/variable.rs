@@ -1,0 +1,72 @@
+//! Variables.
+
+use std::fmt::Write as _;
+
+use proto::v1;
+
+use super::{Style, sorted};
+use crate::output::fields::Fields;
+use crate::output::table::Table;
+
+pub(crate) fn table(variables: &[v1::Variable], style: &Style) -> Table {
+    let mut table = Table::new(["Namespace", "Path", "Last Updated"]);
+    for variable in variables {
+        table.row([
+            variable.namespace.clone(),
+            variable.path.clone(),
+            style.time(variable.modify_time_ns),
+        ]);
+    }
+    table
+}
+
+/// One path a line.
+pub(crate) fn paths(variables: &[v1::Variable]) -> String {
+    let paths: Vec<_> = variables.iter().map(|it| it.path.as_str()).collect();
+    paths.join("\n")
+}
+
+/// A variable with its items.
+pub(crate) fn status(variable: &v1::Variable, style: &Style) -> String {
+    let mut fields = Fields::new();
+    fields
+        .add("Namespace", variable.namespace.as_str())
+        .add("Path", variable.path.as_str())
+        .add("Create Time", style.time(variable.create_time_ns));
+    if variable.modify_time_ns != variable.create_time_ns {
+        fields.add("Modify Time", style.time(variable.modify_time_ns));
+    }
+    fields.add("Check Index", variable.modify_index.to_string());
+    let mut out = fields.render();
+    let mut items = Fields::new();
+    for (name, value) in sorted(&variable.items) {
+        items.add(name, value.as_str());
+    }
+    out.push_str(&style.section("Items", &items.render()));
+    out
+}
+
+/// A variable as a file for `var put`.
+pub(crate) fn hcl(variable: &v1::Variable) -> String {
+    let mut out = String::new();
+    let fields = [("namespace", &variable.namespace), ("path", &variable.path)];
+    for (name, value) in fields {
+        let _ = writeln!(out, "{name} = {}", quoted(value));
+    }
+    let _ = writeln!(
+        out,
+        "modify_index = {}\n\nitems = {{",
+        variable.modify_index
+    );
+    for (name, value) in sorted(&variable.items) {
+        let _ = writeln!(out, "  {} = {}", quoted(name), quoted(value));
+    }
+    out.push('}');
+    out
+}
+
+/// A text of HCL: that of JSON, in which nothing is interpolated.
+fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    json.replace("${", "$${").replace("%{", "%%{")
+}

@@ -1,0 +1,127 @@
+//! `kafila var …`
+
+use std::fs;
+
+use crate::command::{UNREACHABLE, kafila};
+use crate::gateway::Gateway;
+use crate::state::FakeState;
+
+/// Scenario 38 of the commands: put, get of one item, a second put, and one with the right index.
+#[tokio::test]
+async fn scenario_038_a_stored_variable_is_replaced_only_as_it_was_read() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    let json = kafila("var put a/b k=v").at(address).await.json();
+    assert_eq!(
+        (&json["Items"]["k"], &json["ModifyIndex"]),
+        (&"v".into(), &100.into())
+    );
+    let said = kafila("var get -item k a/b").at(address).await;
+    assert_eq!(said.ended(0).stdout, "v\n");
+    let said = kafila("var put a/b k=w").at(address).await;
+    said.ended(1).complained(&[
+        "creating variable",
+        "index is 100",
+        "-check-index",
+        "-force",
+    ]);
+    let said = kafila("var put -check-index=100 -out=none a/b k=w")
+        .at(address)
+        .await;
+    said.ended(0);
+    let said = kafila("var put -force -out=table a/b k=x")
+        .at(address)
+        .await;
+    said.ended(0)
+        .printed(&["Path        = a/b\n", "Check Index = 300\n", "k = x"]);
+    let said = kafila("var get -item z a/b").at(address).await;
+    said.ended(1).complained(&["no item \"z\"", "it has k"]);
+}
+
+#[tokio::test]
+async fn the_shown_form_is_changed_and_stored_again() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    let folder = tempfile::tempdir().unwrap();
+    kafila("var put app user=web password=${x} old=1")
+        .at(address)
+        .await
+        .ended(0);
+    for form in ["hcl", "json"] {
+        let shown = kafila(&format!("var get -out={form} app"))
+            .at(address)
+            .await;
+        let file = folder.path().join("app");
+        fs::write(&file, &shown.ended(0).stdout).unwrap();
+        let word = format!("@{}", file.display());
+        let json = kafila("var put")
+            .arg(word)
+            .arg("user=root")
+            .arg("old=")
+            .at(address)
+            .await
+            .json();
+        assert_eq!(json["Items"]["user"], "root", "{form}");
+        assert_eq!(json["Items"]["password"], "${x}", "{form}");
+        assert!(json["Items"]["old"].is_null(), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn variables_are_listed_without_their_items_and_purged() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    let said = kafila("var list -out=table").at(address).await;
+    said.ended(0).printed(&["No variables"]);
+    for path in ["app/a", "app/b", "web"] {
+        kafila(&format!("var put {path} secret=hunter2"))
+            .at(address)
+            .await
+            .ended(0);
+    }
+    let said = kafila("var list -out=terse app/").at(address).await;
+    assert_eq!(said.ended(0).stdout, "app/a\napp/b\n");
+    let said = kafila("var list -out=table").at(address).await;
+    said.ended(0).printed(&["Namespace", "Last Updated", "web"]);
+    let json = kafila("var list").at(address).await.json();
+    assert_eq!(json.as_array().unwrap().len(), 3);
+    assert!(!json.to_string().contains("hunter2"), "{json}");
+    let said = kafila("var purge web").at(address).await;
+    said.ended(0)
+        .printed(&["Successfully purged variable \"web\"!"]);
+    let said = kafila("var get web").at(address).await;
+    said.ended(1).complained(&["retrieving variable"]);
+}
+
+#[tokio::test]
+async fn an_example_is_written_once_and_can_be_stored() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let folder = tempfile::tempdir().unwrap();
+    for (form, name) in [("hcl", "a.nv.hcl"), ("json", "a.nv.json")] {
+        let file = folder.path().join(name);
+        let line = format!("var init -out={form}");
+        let said = kafila(&line).arg(&file).at(UNREACHABLE).await;
+        said.ended(0)
+            .printed(&["Example variable specification written to"]);
+        let said = kafila(&line).arg(&file).at(UNREACHABLE).await;
+        said.ended(1).complained(&["already exists"]);
+        let word = format!("@{}", file.display());
+        let stored = kafila("var put -force")
+            .arg(word)
+            .at(&gateway.address)
+            .await
+            .json();
+        assert_eq!(stored["Path"], "nomad/jobs/web");
+    }
+}
+
+#[tokio::test]
+async fn locks_are_refused_by_name() {
+    let said = kafila("var lock a/b").at(UNREACHABLE).await;
+    assert_ne!(said.code, 0);
+    assert!(
+        said.stderr.contains("locks of variables are not kept"),
+        "{}",
+        said.stderr
+    );
+}

@@ -1,0 +1,130 @@
+//! `kafila.v1.Variables`.
+
+use admission::cluster::variables::{PutRequest, VariableRefusal};
+use gateway_core::Error;
+use model::{Namespace, VariableKey};
+use node_gateway::variables::{show, stub};
+use proto::v1;
+use proto::v1::variables_server::Variables;
+use store::VariableFilter;
+use tonic::{Request, Response, Status};
+
+use super::query::Api;
+
+/// Variables on one page, at most.
+const PAGE_MAX: usize = 1_000;
+
+#[tonic::async_trait]
+impl Variables for Api {
+    async fn list(
+        &self,
+        request: Request<v1::ListVariablesRequest>,
+    ) -> Result<Response<v1::ListVariablesResponse>, Status> {
+        let request = request.into_inner();
+        let response = Box::pin(self.list_variables(&request)).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn get(
+        &self,
+        request: Request<v1::GetVariableRequest>,
+    ) -> Result<Response<v1::GetVariableResponse>, Status> {
+        let request = request.into_inner();
+        let key = key(&request.namespace, request.path);
+        let found = Box::pin(self.gateway.node.variables().get(&key)).await?;
+        let found = found.ok_or_else(|| {
+            Error::from(VariableRefusal::NotFound {
+                variable: key.clone(),
+            })
+        })?;
+        Ok(Response::new(v1::GetVariableResponse {
+            meta: Some(v1::QueryMeta {
+                index: found.modify_index,
+                ..v1::QueryMeta::default()
+            }),
+            variable: Some(show(key, found)),
+        }))
+    }
+
+    async fn put(
+        &self,
+        request: Request<v1::PutVariableRequest>,
+    ) -> Result<Response<v1::PutVariableResponse>, Status> {
+        let request = request.into_inner();
+        self.gateway.space.check().map_err(Error::overloaded)?;
+        let request = PutRequest {
+            variable: key(&request.namespace, request.path),
+            items: request.items.into_iter().collect(),
+            check_index: request.check_index,
+        };
+        let stored = Box::pin(self.gateway.node.variables().put(&request)).await?;
+        Ok(Response::new(v1::PutVariableResponse {
+            variable: Some(show(request.variable, stored)),
+        }))
+    }
+
+    async fn delete(
+        &self,
+        request: Request<v1::DeleteVariableRequest>,
+    ) -> Result<Response<v1::DeleteVariableResponse>, Status> {
+        let request = request.into_inner();
+        let key = key(&request.namespace, request.path);
+        let variables = self.gateway.node.variables();
+        let index = Box::pin(variables.delete(&key, request.check_index)).await?;
+        Ok(Response::new(v1::DeleteVariableResponse { index }))
+    }
+}
+
+impl Api {
+    async fn list_variables(
+        &self,
+        request: &v1::ListVariablesRequest,
+    ) -> Result<v1::ListVariablesResponse, Error> {
+        let after = after(&request.next_token)?;
+        let filter = VariableFilter {
+            namespace: match request.namespace.as_str() {
+                "*" => None,
+                "" => Some(Namespace::DEFAULT),
+                name => Some(name),
+            },
+            prefix: &request.prefix,
+            after: after.as_ref(),
+        };
+        let limit = match usize::try_from(request.per_page) {
+            Ok(per_page @ 1..PAGE_MAX) => per_page,
+            _ => PAGE_MAX,
+        };
+        let page = self.gateway.node.variables().list(filter, limit).await?;
+        let last = page.variables.last().filter(|_| page.has_more);
+        let next_token = last.map(|last| format!("{}/{}", last.key.namespace, last.key.path));
+        Ok(v1::ListVariablesResponse {
+            meta: Some(v1::QueryMeta {
+                index: page.revision,
+                next_token: next_token.unwrap_or_default(),
+                ..v1::QueryMeta::default()
+            }),
+            variables: page.variables.into_iter().map(stub).collect(),
+        })
+    }
+}
+
+fn key(namespace: &str, path: String) -> VariableKey {
+    let namespace = match namespace {
+        "" => Namespace::DEFAULT,
+        name => name,
+    };
+    VariableKey::new(namespace, path)
+}
+
+/// Reads the token of a page: the last variable of the page before.
+fn after(token: &str) -> Result<Option<VariableKey>, Error> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let Some((namespace, path)) = token.split_once('/') else {
+        let message =
+            format!("{token:?} is no token of a page: want the next_token of the page before");
+        return Err(Error::invalid_field("next_token", message));
+    };
+    Ok(Some(VariableKey::new(namespace, path)))
+}

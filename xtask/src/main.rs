@@ -3,6 +3,7 @@
 mod circles;
 mod code_map;
 mod layers;
+mod links;
 mod metadata;
 mod orphans;
 mod rust_file;
@@ -33,10 +34,11 @@ fn main() -> Result<()> {
                 .filter_map(|folder| Some(folder.strip_prefix(root).ok()?.to_owned()))
                 .collect();
             code_map::check(root, &packages)?;
+            links::check(root)?;
             circles::check(root, targets)
         }
         _ => bail!(
-            "usage: cargo xtask layers    checks which crates and files depend on which, and the code map"
+            "usage: cargo xtask layers    checks which crates and files depend on which, the code map, and links of documents"
         ),
     }
 }

@@ -13,8 +13,14 @@ pub fn affects_jobs(from: NodeStatus, to: NodeStatus) -> bool {
     from != to && (matches!(to, Down | Ready | Disconnected) || from == Disconnected)
 }
 
-/// Tells whether a job with an allocation on a node that is down has no evaluation since.
-pub(crate) fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
+/// Tells whether a job of a node may lack an evaluation of the node's record: it says so, or the node
+/// is down and a job with an allocation on it has no evaluation since.
+pub(crate) fn may_lack_one(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
+    node.value.lacks_evals
+        || (node.value.status == NodeStatus::Down && is_owed(snapshot, node, now))
+}
+
+fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
     snapshot.allocs_by_node(node.value.id).any(|view| {
         let (job_type, _) = job_of(snapshot, view);
         !view.is_client_terminal()

@@ -79,7 +79,7 @@ impl Liveness {
     /// Starts a timer for every node that has none and is not down: after an election, and whenever
     /// the change feed was interrupted.
     ///
-    /// Returns an effect for each node that is down and lacks evaluations.
+    /// Returns an effect for each node that lacks evaluations.
     pub fn resync(&mut self, now: Timestamp, snapshot: &Snapshot) -> Vec<Effect> {
         let gone: Vec<NodeId> = self
             .nodes
@@ -93,10 +93,11 @@ impl Liveness {
         let mut effects = Vec::new();
         for node in snapshot.nodes() {
             let id = node.value.id;
-            if is_down(&node.value) {
+            if is_down(&node.value) || node.value.lacks_evals {
                 self.unevaluated.insert(id, now);
                 self.check_unevaluated(now, id, snapshot, &mut effects);
-            } else if !self.nodes.contains_key(&id) {
+            }
+            if !is_down(&node.value) && !self.nodes.contains_key(&id) {
                 self.assume_alive(id, self.after_takeover(self.clock.counted(now)));
             }
             self.changed.insert(id);
@@ -117,6 +118,9 @@ impl Liveness {
                     // Users write to nodes that are down as well. Only a heartbeat shows that a
                     // node is alive.
                     let is_down = matches!(entity, Entity::Node(node) if is_down(node));
+                    if matches!(entity, Entity::Node(node) if node.lacks_evals) {
+                        self.unevaluated.insert(*id, now);
+                    }
                     if !is_down && !self.nodes.contains_key(id) {
                         // New, so it has just registered: assume that it is alive.
                         let counted = self.clock.counted(now);
@@ -244,7 +248,7 @@ impl Liveness {
         }
     }
 
-    /// Requests the evaluations of a node that is down again, if some are missing.
+    /// Requests the evaluations of a node, if some are missing.
     fn check_unevaluated(
         &mut self,
         now: Timestamp,
@@ -252,8 +256,8 @@ impl Liveness {
         snapshot: &Snapshot,
         effects: &mut Vec<Effect>,
     ) {
-        let node = snapshot.node(id).filter(|node| is_down(&node.value));
-        if node.is_some_and(|node| evals::is_owed(snapshot, node, now)) {
+        let node = snapshot.node(id);
+        if node.is_some_and(|node| evals::may_lack_one(snapshot, node, now)) {
             if !self.pace.has_room() {
                 self.unevaluated.insert(id, now);
                 return;

@@ -1,8 +1,8 @@
 //! Status transitions of nodes, and the writes that carry them out.
 //!
-//! The node's new status is written together with the evaluations of its jobs. What does not fit
-//! into one transaction follows in others. After a crash in between, the next leader finds the jobs
-//! without an evaluation ([`crate::Effect::Evaluate`]).
+//! The node's new status is written together with the evaluations of its jobs. If some do not fit
+//! into the transaction, the node's record says so, and they are created after it
+//! ([`crate::Effect::Evaluate`]), by the next leader if this one ends.
 
 use model::{EvalId, Node, NodeId, NodeStatus, Timestamp};
 use placement::NodeEvals;
@@ -26,9 +26,9 @@ pub struct Transition {
 }
 
 impl Transition {
-    /// Returns the writes of the transition, one list for each transaction, in order.
+    /// Returns the writes of the transition, which are one transaction.
     ///
-    /// Shape: the first list updates the node; empty when the node has changed since the decision,
+    /// Shape: the first one updates the node; empty when the node has changed since the decision,
     /// which is then made again. `next_id` draws the ids of the evaluations; the caller sets their
     /// trace.
     pub fn writes(
@@ -37,55 +37,63 @@ impl Transition {
         snapshot: &Snapshot,
         now: Timestamp,
         next_id: &mut dyn FnMut() -> EvalId,
-    ) -> Vec<Vec<Write>> {
+    ) -> Vec<Write> {
         let stored = snapshot.node(self.node_id);
         let Some(stored) = stored.filter(|node| node.modify_index == self.modify_index) else {
             return Vec::new();
         };
-        let node = moved(config, &stored.value, self.to, now);
-        let evals = if affects_jobs(self.from, self.to) {
-            eval_writes(snapshot, &stored.value, now, next_id)
-        } else {
-            Vec::new()
-        };
-        let update = Write::Update {
-            key: Key::Node(self.node_id),
-            modify_index: stored.modify_index,
-            entity: Entity::Node(Box::new(node)),
-        };
-        let mut txns = split(evals);
-        match txns.first_mut() {
-            Some(first) => first.insert(0, update),
-            None => txns.push(vec![update]),
+        let mut node = moved(config, &stored.value, self.to, now);
+        let mut evals = Vec::new();
+        if affects_jobs(self.from, self.to) {
+            evals = NodeEvals::new(snapshot).of_node(&stored.value, now, next_id);
+            node.lacks_evals = evals.len() > EVALS_PER_TXN;
+            evals.truncate(EVALS_PER_TXN);
         }
-        txns
+        let evals = evals.into_iter().map(Write::create_eval);
+        [update(stored.modify_index, node)]
+            .into_iter()
+            .chain(evals)
+            .collect()
     }
 }
 
-/// Returns the writes that create the evaluations of a node's jobs, one list for each transaction.
+/// Returns the writes that create the missing evaluations of a node's jobs, one list for each
+/// transaction, in order. The last one records that none is missing any more.
+///
+/// Shape: empty when there is no such node, or nothing to write.
 pub fn evaluate(
     snapshot: &Snapshot,
     node_id: NodeId,
     now: Timestamp,
     next_id: &mut dyn FnMut() -> EvalId,
 ) -> Vec<Vec<Write>> {
-    let node = snapshot.node(node_id);
-    let evals = node.map(|node| eval_writes(snapshot, &node.value, now, next_id));
-    split(evals.unwrap_or_default())
+    let Some(node) = snapshot.node(node_id) else {
+        return Vec::new();
+    };
+    let mut evals = NodeEvals::new(snapshot).of_node(&node.value, now, next_id);
+    evals.retain(|eval| snapshot.covered_index(&eval.job, now) < node.modify_index);
+    let evals: Vec<Write> = evals.into_iter().map(Write::create_eval).collect();
+    let mut txns: Vec<Vec<Write>> = evals.chunks(EVALS_PER_TXN).map(<[_]>::to_vec).collect();
+    if node.value.lacks_evals {
+        let done = Node {
+            lacks_evals: false,
+            ..node.value.clone()
+        };
+        let done = update(node.modify_index, done);
+        match txns.last_mut() {
+            Some(last) => last.push(done),
+            None => txns.push(vec![done]),
+        }
+    }
+    txns
 }
 
-fn eval_writes(
-    snapshot: &Snapshot,
-    node: &Node,
-    now: Timestamp,
-    next_id: &mut dyn FnMut() -> EvalId,
-) -> Vec<Write> {
-    let evals = NodeEvals::new(snapshot).of_node(node, now, next_id);
-    evals.into_iter().map(Write::create_eval).collect()
-}
-
-fn split(evals: Vec<Write>) -> Vec<Vec<Write>> {
-    evals.chunks(EVALS_PER_TXN).map(<[Write]>::to_vec).collect()
+fn update(modify_index: u64, node: Node) -> Write {
+    Write::Update {
+        key: Key::Node(node.id),
+        modify_index,
+        entity: Entity::Node(Box::new(node)),
+    }
 }
 
 /// Returns a node with its new status.

@@ -97,6 +97,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
         status_updated_at: Timestamp::NEVER,
         drain: None,
         last_drain: None,
+        lacks_evals: false,
         events: Vec::new(),
     }
 }

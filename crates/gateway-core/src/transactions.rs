@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{EvalId, NodeId, Timestamp};
+use model::{EvalId, Timestamp};
 use service_kit::{CancellationToken, Clock, IdSource};
 use state::{Snapshot, Write};
 use store::{
@@ -12,7 +12,7 @@ use store::{
 };
 use tokio::time::Instant;
 use tonic::Code;
-use tracing::{debug, error};
+use tracing::debug;
 
 use crate::error::Error;
 use crate::metrics::Metrics;
@@ -281,25 +281,6 @@ impl Core {
     /// They do not fit together; see [`Self::commit_txn`].
     pub async fn commit(&self, writes: &[Write], deadline: Instant) -> Result<Commit, Error> {
         self.commit_in(SizeClass::New, writes, deadline).await
-    }
-
-    /// Commits the evaluations that did not fit in the transaction that changed a node.
-    ///
-    /// # Errors
-    /// See [`Self::commit_txn`].
-    pub async fn commit_further(
-        &self,
-        node_id: NodeId,
-        further: &[Vec<Write>],
-    ) -> Result<(), Error> {
-        for (done, evals) in further.iter().enumerate() {
-            if let Err(error) = self.commit(evals, self.deadline()).await {
-                let left: usize = further[done..].iter().map(Vec::len).sum();
-                error!(%node_id, left, %error, "jobs on a changed node are not evaluated");
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     async fn commit_in(

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
-use admission::nodes::node_evals::{EvalInputs, NodeWrites};
+use admission::nodes::node_evals::EvalInputs;
 use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
 use admission::nodes::session::{self, SessionRefusal};
@@ -220,24 +220,18 @@ impl NodeApi {
                 kept_index,
                 changes,
             } = registration::decide(snapshot, &node, &inputs)?;
-            let NodeWrites {
-                writes, further, ..
-            } = changes;
             Ok(match kept_index {
-                Some(index) if writes.is_empty() => Step::Known((index, status, further)),
+                Some(index) if changes.writes.is_empty() => Step::Known((index, status)),
                 _ => Step::Commit {
-                    writes,
-                    answer: Box::new(move |revision| {
-                        (kept_index.unwrap_or(revision), status, further)
-                    }),
+                    writes: changes.writes,
+                    answer: Box::new(move |revision| (kept_index.unwrap_or(revision), status)),
                 },
             })
         };
-        let (node_modify_index, status, further) = gateway
+        let (node_modify_index, status) = gateway
             .core
             .execute(|| format!("node {node_id}"), decide)
             .await?;
-        gateway.core.commit_further(node_id, &further).await?;
         info!(%node_id, index = node_modify_index, "node registered");
         // A registration counts as a heartbeat.
         gateway

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use admission::cluster::variables::{self as decision, PutRequest, StoredVariable};
+use admission::cluster::variables::{self as decision, PutDecision, PutRequest, StoredVariable};
 use gateway_core::transactions::contended;
 use gateway_core::{Core, Error};
 use model::{SealedVariable, VariableKey};
@@ -117,16 +117,15 @@ impl Variables<'_> {
             let stored = self.read(variable, &keys).await?;
             let sealed = sealed.clone();
             let decided = decision::put(&attempt.snapshot, stored.as_ref(), request, sealed, now);
-            let writes = match (decided, stored) {
-                (Ok(None), Some(stored)) => return Ok(stored),
-                (Ok(writes), stored) => (writes.unwrap_or_default(), stored),
-                (Err(refusal), _) if attempt.is_fresh => return Err(refusal.into()),
-                (Err(_), _) => {
+            let writes = match decided {
+                Ok(PutDecision::Unchanged(stored)) => return Ok(stored),
+                Ok(PutDecision::Write(writes)) => writes,
+                Err(refusal) if attempt.is_fresh => return Err(refusal.into()),
+                Err(_) => {
                     attempt.refresh().await?;
                     continue;
                 }
             };
-            let (writes, stored) = writes;
             if let Some(revision) = attempt.commit(&writes).await? {
                 info!(
                     namespace = variable.namespace,

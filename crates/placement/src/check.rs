@@ -249,6 +249,7 @@ pub(crate) mod tests {
             status_updated_at: Timestamp::NEVER,
             drain: None,
             last_drain: None,
+            lacks_evals: false,
             events: Vec::new(),
             host_networks: BTreeMap::new(),
             cores: BTreeMap::new(),

@@ -78,6 +78,7 @@ fn read(wire: v1::Node) -> Read<Node> {
             .transpose()
             .at("last_drain")?,
         events: wire.events.into_iter().map(NodeEvent::from).collect(),
+        lacks_evals: false,
     })
 }
 

@@ -218,6 +218,7 @@ fn machine(id: u128, rack: u8, eligible: bool) -> Node {
         status_updated_at: Timestamp::NEVER,
         drain: None,
         last_drain: None,
+        lacks_evals: false,
         events: Vec::new(),
         host_networks: BTreeMap::new(),
         cores: BTreeMap::new(),

@@ -55,6 +55,7 @@ pub fn node(number: u128) -> Node {
         status_updated_at: Timestamp::NEVER,
         drain: None,
         last_drain: None,
+        lacks_evals: false,
         events: Vec::new(),
     }
 }

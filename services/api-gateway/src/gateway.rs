@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use gateway_core::{Core, Error};
+use gateway_core::{Core, Error, Step};
 use node_gateway::NodeGateway;
 use service_kit::CancellationToken;
+use state::Snapshot;
+use store::SizeClass;
 
 use crate::backup::slot::BackupSlot;
 use crate::concurrency_limit::ConcurrencyLimit;
@@ -36,13 +38,37 @@ pub struct Gateway {
     pub backups: BackupSlot,
 }
 
+/// The decision on a request about a job.
+pub(crate) struct Work<T> {
+    /// It adds work to what etcd and the schedulers hold.
+    pub(crate) is_new: bool,
+    pub(crate) step: Step<T>,
+}
+
 impl Gateway {
-    /// Accepts or refuses a request that adds work.
+    /// Decides on a request about a job and commits the decision ([`Core::execute_in`]). A decision
+    /// that adds work is refused while etcd is nearly full; refusals for overload are counted.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`: etcd is full, or nearly.
-    pub(crate) fn admit_new_work(&self) -> Result<(), Error> {
-        self.space.check().map_err(Error::refused)
+    /// Those of `decide` and [`Core::execute_in`]; `RESOURCE_EXHAUSTED`: etcd is full, or nearly.
+    pub(crate) async fn execute_work<T>(
+        &self,
+        class: SizeClass,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Work<T>, Error> + Send + Sync,
+    ) -> Result<T, Error> {
+        let decide = |snapshot: &Snapshot| {
+            let work = decide(snapshot)?;
+            if work.is_new {
+                self.space.check().map_err(Error::refused)?;
+            }
+            Ok(work.step)
+        };
+        let result = self.core.execute_in(class, what, decide).await;
+        if result.as_ref().is_err_and(Error::is_overload) {
+            self.metrics.jobs_refused_overload.inc();
+        }
+        result
     }
 }
 

@@ -81,10 +81,12 @@ impl Term {
     pub(crate) async fn transition(&self, transition: Transition) {
         let snapshot = self.replica.snapshot();
         let mut next_id = || self.eval_id();
-        let txns = transition.writes(&self.config, &snapshot, self.now(), &mut next_id);
-        match self.write_all(txns).await {
-            Ok(None) => {}
-            Ok(Some(revision)) => {
+        let writes = transition.writes(&self.config, &snapshot, self.now(), &mut next_id);
+        if writes.is_empty() {
+            return;
+        }
+        match self.write_evals(writes).await {
+            Ok(revision) => {
                 match transition.to {
                     NodeStatus::Ready => self.metrics.node_ready.inc(),
                     _ => self.metrics.heartbeat_invalidate.inc(),
@@ -96,33 +98,34 @@ impl Term {
         }
     }
 
-    /// Creates the missing evaluations of a node that is down.
+    /// Creates the missing evaluations of a node.
     pub(crate) async fn evaluate(&self, node_id: NodeId) {
         let snapshot = self.replica.snapshot();
         let txns = evaluate(&snapshot, node_id, self.now(), &mut || self.eval_id());
-        let count: usize = txns.iter().map(Vec::len).sum();
-        info!(%node_id, count, "creating the missing evaluations of a node that is down");
-        if let Err(error) = self.write_all(txns).await {
-            self.log_failure(&error);
+        let count = txns.iter().flatten().filter(|write| is_eval(write)).count();
+        info!(%node_id, count, "creating the missing evaluations of a node");
+        for writes in txns {
+            if let Err(error) = self.write_evals(writes).await {
+                self.log_failure(&error);
+                return;
+            }
         }
     }
 
-    /// Performs the transactions in order, and returns the revision of the first; `None`: there is
-    /// none.
-    async fn write_all(&self, txns: Vec<Vec<Write>>) -> Result<Option<u64>, WriteError> {
-        let mut first = None;
-        for writes in txns {
-            let is_eval = |write: &&Write| matches!(write.entity(), Some(Entity::Eval(_)));
-            let evals = writes.iter().filter(is_eval).count();
-            let revision = self.write(writes, SizeClass::New).await?;
-            self.metrics.evals_created.inc_by(evals as u64);
-            first.get_or_insert(revision);
-        }
-        Ok(first)
+    /// Performs one transaction, and counts the evaluations in it.
+    async fn write_evals(&self, writes: Vec<Write>) -> Result<u64, WriteError> {
+        let evals = writes.iter().filter(|write| is_eval(write)).count();
+        let revision = self.write(writes, SizeClass::New).await?;
+        self.metrics.evals_created.inc_by(evals as u64);
+        Ok(revision)
     }
 
     fn log_failure(&self, error: &WriteError) {
         self.metrics.write_failures.inc();
         warn!(%error, "cannot write a change of a node: it is retried");
     }
+}
+
+fn is_eval(write: &Write) -> bool {
+    matches!(write.entity(), Some(Entity::Eval(_)))
 }

@@ -150,7 +150,15 @@ pub struct PutRequest {
     pub check_index: Option<u64>,
 }
 
-/// Decides on storing a variable, whose items are `sealed`; `None`: it has these items already.
+/// The decision on storing a variable.
+#[derive(Clone, PartialEq)]
+pub enum PutDecision {
+    /// It has these items already.
+    Unchanged(StoredVariable),
+    Write(Vec<Write>),
+}
+
+/// Decides on storing a variable, whose items are `sealed`.
 ///
 /// # Errors
 /// See [`VariableRefusal`].
@@ -160,7 +168,7 @@ pub fn put(
     request: &PutRequest,
     sealed: SealedText,
     now: Timestamp,
-) -> Result<Option<Vec<Write>>, VariableRefusal> {
+) -> Result<PutDecision, VariableRefusal> {
     let variable = &request.variable;
     check(variable, &request.items)?;
     let index = stored.map(|stored| stored.modify_index);
@@ -171,8 +179,8 @@ pub fn put(
         "namespace",
         format_args!("variable {:?}", variable.path),
     )?;
-    if stored.is_some_and(|stored| stored.items == request.items) {
-        return Ok(None);
+    if let Some(stored) = stored.filter(|stored| stored.items == request.items) {
+        return Ok(PutDecision::Unchanged(stored.clone()));
     }
     let written = Write::put(
         Key::Variable(variable.clone()),
@@ -183,7 +191,8 @@ pub fn put(
             items: sealed,
         })),
     );
-    Ok(Some(joined.into_iter().chain([written]).collect()))
+    let writes = joined.into_iter().chain([written]).collect();
+    Ok(PutDecision::Write(writes))
 }
 
 /// Decides on the deletion of a variable with the modify index `stored`; `None`: there is none.

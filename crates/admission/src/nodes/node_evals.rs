@@ -2,10 +2,10 @@
 
 use model::{EvalId, Node, Timestamp};
 use placement::NodeEvals;
-use state::{Key, Snapshot, Write, set_trace_parent};
+use state::{Entity, Key, Snapshot, Write, set_trace_parent};
 
 /// The number of evaluations that fit in the transaction that changes the node's record, which has
-/// a thousand operations at most. Further ones follow in transactions of their own.
+/// a thousand operations at most. The cluster-controller creates further ones.
 const MAX_NODE_EVALS: usize = 900;
 
 /// Inputs of a node's evaluations that no snapshot has.
@@ -20,12 +20,10 @@ pub struct EvalInputs<'a> {
 /// The writes of a changed node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeWrites {
-    /// One transaction: the node's, and as many evaluations as fit.
+    /// One transaction: the node's, and as many evaluations as fit. If some do not, the node's record
+    /// says so ([`Node::lacks_evals`]), and the cluster-controller creates them.
     pub writes: Vec<Write>,
-    /// The other evaluations, each item one transaction after the first. Their ids are new, so they
-    /// have no conflicts.
-    pub further: Vec<Vec<Write>>,
-    /// The evaluations in all of them, ordered by job.
+    /// The evaluations among them, ordered by job.
     pub eval_ids: Vec<EvalId>,
 }
 
@@ -38,18 +36,22 @@ impl NodeWrites {
         inputs: &EvalInputs<'_>,
     ) -> Self {
         let mut evals = node_evals(snapshot, node, inputs);
+        let lacks_evals = evals.len() > MAX_NODE_EVALS;
+        evals.truncate(MAX_NODE_EVALS);
+        for write in &mut writes {
+            if let Write::Create { entity, .. } | Write::Update { entity, .. } = write
+                && let Entity::Node(node) = entity
+            {
+                node.lacks_evals = lacks_evals;
+            }
+        }
         let ids = evals.iter().filter_map(|write| match write.key() {
             Key::Eval(id) => Some(*id),
             _ => None,
         });
         let eval_ids = ids.collect();
-        let further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
         writes.extend(evals);
-        Self {
-            writes,
-            further: further.chunks(MAX_NODE_EVALS).map(<[_]>::to_vec).collect(),
-            eval_ids,
-        }
+        Self { writes, eval_ids }
     }
 
     /// Returns `writes` without evaluations.

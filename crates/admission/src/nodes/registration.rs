@@ -129,6 +129,7 @@ pub(super) fn record(
         sent.status_description.clear();
         (sent.drain, sent.last_drain) = (None, None);
         sent.events.clear();
+        sent.lacks_evals = false;
         sent.status_updated_at = now;
         let write = Write::Create {
             key,
@@ -151,6 +152,7 @@ pub(super) fn record(
     sent.drain = known.drain;
     sent.last_drain.clone_from(&known.last_drain);
     sent.events.clone_from(&known.events);
+    sent.lacks_evals = known.lacks_evals;
     let modify_index = stored.modify_index;
     if sent == *known {
         return Ok(Record::Unchanged { modify_index });

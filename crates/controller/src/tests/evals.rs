@@ -1,12 +1,13 @@
 //! Evaluations after a change of a node.
 
 use model::NodeStatus::{self, Disconnected, Down, Initializing, Ready};
-use model::{ClientStatus, DesiredStatus, EvalId, Job, JobType, TriggeredBy};
+use model::{ClientStatus, DesiredStatus, EvalId, Job, JobType, Node, TriggeredBy};
 use state::{Entity, Key, Write};
 use test_kit::builders::{batch, service};
 
 use super::fleet::{Fleet, GATEWAY, SECOND, id};
 use crate::evals::affects_jobs;
+use crate::transition::evaluate;
 use crate::{Config, Effect, Transition};
 
 fn jobs_of(fleet: &mut Fleet, node: u128) -> Vec<String> {
@@ -216,10 +217,30 @@ fn evaluations_that_the_store_refused_are_asked_for_again() {
     assert_eq!(fleet.liveness.next_deadline(), None);
 }
 
+/// Draws a new id for each evaluation.
+fn numbered() -> impl FnMut() -> EvalId {
+    let mut number = 0;
+    move || {
+        number += 1;
+        EvalId::from_random(number)
+    }
+}
+
+/// Returns the node's record in a transaction, and the number of its evaluations.
+fn parts(writes: &[Write]) -> (Option<&Node>, usize) {
+    let record = writes.iter().find_map(|write| match write.entity() {
+        Some(Entity::Node(node)) => Some(&**node),
+        _ => None,
+    });
+    let is_eval =
+        |write: &&Write| matches!(write.key(), Key::Eval(_)) && write.expected_index() == 0;
+    (record, writes.iter().filter(is_eval).count())
+}
+
 #[test]
-fn a_transition_is_written_with_the_evaluations_of_its_jobs_in_bounded_transactions() {
+fn a_transition_is_one_transaction_and_its_record_says_which_evaluations_do_not_fit() {
     let mut fleet = Fleet::new(1);
-    for number in 0..1_000 {
+    for number in 0..2_000 {
         let job = service(&format!("job-{number}"), 1);
         fleet.put_alloc(number, &job, 1);
     }
@@ -231,38 +252,73 @@ fn a_transition_is_written_with_the_evaluations_of_its_jobs_in_bounded_transacti
         modify_index,
     };
     let node = snapshot.node(id(1)).unwrap();
-    let mut number = 0;
-    let mut writes = |transition: Transition| {
-        let mut next_id = || {
-            number += 1;
-            EvalId::from_random(number)
-        };
-        transition.writes(&Config::default(), &snapshot, fleet.now, &mut next_id)
+    let writes = |transition: Transition| {
+        transition.writes(&Config::default(), &snapshot, fleet.now, &mut numbered())
     };
-    let txns = writes(transition(Down, node.modify_index));
-    let sizes: Vec<usize> = txns.iter().map(Vec::len).collect();
-    assert_eq!(sizes, [901, 100]);
-    let Write::Update {
-        key: Key::Node(_),
-        modify_index,
-        entity: Entity::Node(written),
-    } = &txns[0][0]
-    else {
-        panic!("{:?}", txns[0][0]);
-    };
-    assert_eq!((*modify_index, written.status), (node.modify_index, Down));
-    let evals = txns.iter().flatten().skip(1);
-    assert!(
-        evals
-            .clone()
-            .all(|write| matches!(write.key(), Key::Eval(_)) && write.expected_index() == 0)
+    let down = writes(transition(Down, node.modify_index));
+    let (record, evals) = parts(&down);
+    let record = record.unwrap();
+    assert_eq!(
+        (record.status, record.lacks_evals, evals),
+        (Down, true, 900)
     );
+    assert_eq!(down[0].expected_index(), node.modify_index);
+    assert_eq!(down.len(), 901);
     let stale = writes(transition(Down, node.modify_index + 1));
     assert!(stale.is_empty(), "the node has changed since");
     let quiet = writes(Transition {
         from: Down,
         ..transition(Initializing, node.modify_index)
     });
-    assert_eq!(quiet.len(), 1);
-    assert_eq!(quiet[0].len(), 1, "no job is affected");
+    let (record, evals) = parts(&quiet);
+    assert_eq!((record.unwrap().lacks_evals, evals), (false, 0));
+}
+
+/// The gateway that wrote the record may have ended since: nothing but the record is known.
+#[test]
+fn the_leader_creates_the_evaluations_that_did_not_fit_with_a_record() {
+    let mut fleet = Fleet::new(1);
+    for number in 0..2_000 {
+        let job = service(&format!("job-{number}"), 1);
+        fleet.put_alloc(number, &job, 1);
+        if number < 100 {
+            fleet.put_job(&job);
+        }
+    }
+    fleet.effects.clear();
+    let lacking = Node {
+        lacks_evals: true,
+        ..fleet.snapshot().node(id(1)).unwrap().value.clone()
+    };
+    fleet.write(Key::Node(id(1)), Entity::Node(lacking.into()));
+    for number in 0..100 {
+        fleet.scheduled(&service(&format!("job-{number}"), 1));
+    }
+    fleet.pass(SECOND);
+    assert_eq!(
+        std::mem::take(&mut fleet.effects),
+        [Effect::Evaluate { node_id: id(1) }]
+    );
+
+    let snapshot = fleet.snapshot();
+    let modify_index = snapshot.node(id(1)).unwrap().modify_index;
+    let txns = evaluate(&snapshot, id(1), fleet.now, &mut numbered());
+    let evals: Vec<usize> = txns.iter().map(|txn| parts(txn).1).collect();
+    assert_eq!(evals, [900, 900, 100], "100 jobs were evaluated since");
+    assert_eq!((parts(&txns[0]).0, parts(&txns[1]).0), (None, None));
+    let record = parts(&txns[2]).0.unwrap();
+    assert!(!record.lacks_evals);
+    let update = txns[2].last().unwrap();
+    assert_eq!(update.expected_index(), modify_index);
+
+    // Until it is written, it is requested again; by the next leader as well.
+    fleet.pass(10 * SECOND);
+    let owed = [Effect::Evaluate { node_id: id(1) }];
+    assert_eq!(std::mem::take(&mut fleet.effects), owed);
+    fleet.elect();
+    assert_eq!(std::mem::take(&mut fleet.effects), owed);
+    let record = record.clone();
+    fleet.write(Key::Node(id(1)), Entity::Node(record.into()));
+    fleet.pass(600 * SECOND);
+    assert_eq!(fleet.effects, []);
 }

@@ -296,8 +296,8 @@ impl Fleet {
             self.step(Event::Written);
             let snapshot = self.snapshot();
             let mut next_id = || EvalId::from_random(0);
-            let txns = transition.writes(&self.config, &snapshot, self.now, &mut next_id);
-            let Some(update) = txns.first().and_then(|writes| writes.first()) else {
+            let writes = transition.writes(&self.config, &snapshot, self.now, &mut next_id);
+            let Some(update) = writes.first() else {
                 // Decided on a node that has changed since.
                 continue;
             };

@@ -313,6 +313,8 @@ pub(super) fn node(draw: &mut Draw) -> Node {
             message: draw.text(),
             details: draw.map(Draw::text),
         }),
+        // Never on the wire.
+        lacks_evals: false,
     }
 }
 

@@ -15,6 +15,7 @@ use tonic::Request;
 use tracing::info;
 
 use super::query::{Api, Read, open};
+use crate::gateway::Work;
 use crate::reads::index::{self, JOB_TABLES};
 use crate::reads::options::job_key as checked_job_key;
 
@@ -161,13 +162,13 @@ impl Api {
         };
         let decide = |snapshot: &Snapshot| {
             let outcome = decide(snapshot, &context)?;
-            if outcome.adds_work() {
-                gateway.admit_new_work()?;
-            }
-            Ok(step(outcome))
+            Ok(Work {
+                is_new: outcome.adds_work(),
+                step: step(outcome),
+            })
         };
         let what = || format!("job {key}");
-        gateway.core.execute_in(class, what, decide).await
+        gateway.execute_work(class, what, decide).await
     }
 }
 

@@ -17,6 +17,7 @@ use tracing::info;
 
 use super::job_answers::{eval_text, nanoseconds, step};
 use super::query::{Api, Read, open};
+use crate::gateway::Work;
 use crate::reads::index;
 use crate::reads::options::job_key as checked_job_key;
 
@@ -85,20 +86,14 @@ impl Api {
         };
         let decide = |snapshot: &Snapshot| {
             let decision = jobs::revert(snapshot, &asked, &context)?;
-            if decision.adds_work() {
-                gateway.admit_new_work()?;
-            }
-            Ok(step(decision, eval_id))
+            Ok(Work {
+                is_new: decision.adds_work(),
+                step: step(decision, eval_id),
+            })
         };
         let what = || format!("job {key}");
-        let result = gateway
-            .core
-            .execute_in(SizeClass::FollowUp, what, decide)
-            .await;
-        if result.as_ref().is_err_and(Error::is_overload) {
-            gateway.metrics.jobs_refused_overload.inc();
-        }
-        let answer = result?.expect("a revert of a missing job is refused");
+        let answer = gateway.execute_work(SizeClass::FollowUp, what, decide);
+        let answer = answer.await?.expect("a revert of a missing job is refused");
         info!(
             namespace = %key.namespace, job_id = %key.job_id, %eval_id, to = ?asked.to,
             index = answer.index, "job reverted"

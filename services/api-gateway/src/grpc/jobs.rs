@@ -18,8 +18,13 @@ use tracing::info;
 
 use super::job_answers::{eval_text, names_no_pool, nanoseconds, read_spec, step};
 use super::query::{Api, List, open, reply};
+use crate::gateway::Work;
 use crate::reads::index::JOB_TABLES;
 use crate::reads::options::job_key as checked_job_key;
+
+/// The number of transactions that mark the allocations of one stop, each some hundreds of them: more
+/// than any job has.
+const SKIP_DELAYS_TXNS_MAX: usize = 10_000;
 
 #[tonic::async_trait]
 impl Jobs for Api {
@@ -256,16 +261,14 @@ impl Api {
         let decide = |snapshot: &Snapshot| {
             let job = namespace_rules::with_node_pool(snapshot, &job, names_no_pool);
             let decision = jobs::register(snapshot, &job, &asked, &context)?;
-            if decision.adds_work() {
-                gateway.admit_new_work()?;
-            }
-            Ok(step(decision, eval_id))
+            Ok(Work {
+                is_new: decision.adds_work(),
+                step: step(decision, eval_id),
+            })
         };
-        let result = gateway.core.execute(|| format!("job {key}"), decide).await;
-        if result.as_ref().is_err_and(Error::is_overload) {
-            gateway.metrics.jobs_refused_overload.inc();
-        }
-        let answer = result?.expect("a registration never finds that there is no such job");
+        let what = || format!("job {key}");
+        let answer = gateway.execute_work(SizeClass::New, what, decide).await?;
+        let answer = answer.expect("a registration never finds that there is no such job");
         let counter = if answer.changed {
             &gateway.metrics.jobs_registered
         } else {
@@ -357,7 +360,11 @@ impl Api {
             })
         };
         let what = || format!("allocations of job {key}");
-        while core.execute_in(SizeClass::FollowUp, what, decide).await? {}
+        for _ in 0..SKIP_DELAYS_TXNS_MAX {
+            if !core.execute_in(SizeClass::FollowUp, what, decide).await? {
+                break;
+            }
+        }
         Ok(())
     }
 }

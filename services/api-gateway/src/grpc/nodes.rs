@@ -188,21 +188,16 @@ impl Api {
             };
             Ok(match change.evaluated(snapshot, &inputs) {
                 EvaluatedChange::Unchanged { modify_index } => {
-                    Step::IfFresh((id, modify_index, Vec::new(), Vec::new()))
+                    Step::IfFresh((id, modify_index, Vec::new()))
                 }
-                EvaluatedChange::Write(NodeWrites {
+                EvaluatedChange::Write(NodeWrites { writes, eval_ids }) => Step::Commit {
                     writes,
-                    further,
-                    eval_ids,
-                }) => Step::Commit {
-                    writes,
-                    answer: Box::new(move |revision| (id, revision, eval_ids, further)),
+                    answer: Box::new(move |revision| (id, revision, eval_ids)),
                 },
             })
         };
         let what = || format!("node {node_id}");
-        let (node_id, index, eval_ids, further) = gateway.core.execute(what, decide).await?;
-        gateway.core.commit_further(node_id, &further).await?;
+        let (node_id, index, eval_ids) = gateway.core.execute(what, decide).await?;
         Ok(Changed {
             node_id,
             index,

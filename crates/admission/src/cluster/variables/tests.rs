@@ -46,13 +46,22 @@ fn decide(
     stored: Option<&StoredVariable>,
     request: &PutRequest,
 ) -> Result<Option<Vec<Write>>, VariableRefusal> {
-    put(
+    let decided = put(
         &Stored::default().snapshot(),
         stored,
         request,
         sealed(),
         NOW,
-    )
+    );
+    decided.map(written)
+}
+
+/// Returns the writes; `None`: the variable stays as it is.
+fn written(decision: PutDecision) -> Option<Vec<Write>> {
+    match decision {
+        PutDecision::Unchanged(_) => None,
+        PutDecision::Write(writes) => Some(writes),
+    }
 }
 
 #[test]
@@ -190,17 +199,12 @@ fn a_variable_joins_a_namespace_that_exists_and_stays() {
     asked.variable.namespace = "prod".to_owned();
     let mut objects = Stored::default();
     let unknown = put(&objects.snapshot(), None, &asked, sealed(), NOW);
-    assert!(
-        unknown
-            .unwrap_err()
-            .to_string()
-            .contains("nonexistent namespace")
-    );
+    let unknown = unknown.map(written).unwrap_err();
+    assert!(unknown.to_string().contains("nonexistent namespace"));
     put_namespace(&mut objects, Namespace::named("prod"));
     let snapshot = objects.snapshot();
-    let writes = put(&snapshot, None, &asked, sealed(), NOW)
-        .unwrap()
-        .unwrap();
+    let writes = put(&snapshot, None, &asked, sealed(), NOW);
+    let writes = writes.map(written).unwrap().unwrap();
     let compared = snapshot.namespace("prod").unwrap().modify_index;
     assert_eq!(
         writes[0],
@@ -214,7 +218,8 @@ fn a_variable_joins_a_namespace_that_exists_and_stays() {
         },
     );
     let deleting = put(&objects.snapshot(), None, &asked, sealed(), NOW);
-    assert!(deleting.unwrap_err().to_string().contains("being deleted"));
+    let deleting = deleting.map(written).unwrap_err();
+    assert!(deleting.to_string().contains("being deleted"));
 }
 
 #[test]

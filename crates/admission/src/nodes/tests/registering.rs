@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use model::refusal::{Kind, Refusal as _};
 use model::{
-    ClientStatus, DesiredStatus, EvalId, Indexed, IntroductionTokenId, Job, JobType, Node,
+    AllocId, ClientStatus, DesiredStatus, EvalId, Indexed, IntroductionTokenId, Job, JobType, Node,
     NodeEligibility, NodeIntroduction, NodeRevocation, NodeStatus, Timestamp,
 };
 use state::{Entity, Key, Write};
@@ -462,27 +462,48 @@ fn a_registration_joins_its_pool_and_evaluates_what_its_change_concerns() {
         [&record, &Key::Eval(eval_id), &unrevoked]
     );
     assert_eq!(changed.changes.eval_ids, [eval_id]);
-    assert!(changed.changes.further.is_empty(), "{changed:?}");
 }
 
 /// A transaction has a thousand operations at most.
 #[test]
-fn evaluations_beyond_one_transaction_follow_in_others() {
-    let (mut stored, node) = (Stored::default(), builders::node(1));
-    for number in 0..2_000 {
+fn a_record_without_room_for_all_evaluations_says_so() {
+    let (mut stored, mut node) = (Stored::default(), builders::node(1));
+    let written = |stored: &Stored, node: &Node| {
+        let changes = registered(stored, node).changes;
+        let record = changes
+            .writes
+            .iter()
+            .find_map(|write| match write.entity() {
+                Some(Entity::Node(node)) => Some(node.lacks_evals),
+                _ => None,
+            });
+        let evals = changes.writes.iter().map(Write::key);
+        let evals: Vec<EvalId> = evals
+            .filter_map(|key| match key {
+                Key::Eval(id) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(evals, changes.eval_ids);
+        (record.expect("the record is written"), evals.len())
+    };
+    for number in 0..901 {
         let job = builders::service(&format!("job-{number:04}"), 1);
         stored.put_job(&job);
         stored.put_alloc(&builders::allocation(number, &job, node.id));
     }
-    let snapshot = stored.snapshot();
-    let changes = NodeWrites::with_evals(Vec::new(), &snapshot, &node, &inputs(&numbered()));
-    let further: Vec<usize> = changes.further.iter().map(Vec::len).collect();
-    assert_eq!((changes.writes.len(), further), (900, vec![900, 200]));
-    let written = changes
-        .writes
-        .iter()
-        .chain(changes.further.iter().flatten());
-    let written: Vec<Key> = written.map(|write| write.key().clone()).collect();
-    let expected: Vec<Key> = changes.eval_ids.into_iter().map(Key::Eval).collect();
-    assert_eq!(written, expected);
+    stored.put_node(&node);
+    node.meta.insert("rack".into(), "r1".into());
+    assert_eq!(written(&stored, &node), (true, 900));
+
+    // What the servers have recorded is kept: the cluster-controller alone ends it, or a registration
+    // with all evaluations.
+    let mut known = node.clone();
+    known.lacks_evals = true;
+    stored.put_node(&known);
+    node.resources.cpu_mhz += 1;
+    assert_eq!(written(&stored, &node), (true, 0));
+    stored.delete(Key::Alloc(AllocId::from_random(900)));
+    node.meta.insert("rack".into(), "r2".into());
+    assert_eq!(written(&stored, &node), (false, 900));
 }

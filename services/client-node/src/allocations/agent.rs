@@ -15,6 +15,7 @@ use local_state::{NodeState, Restored, decode};
 use model::{AllocId, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
+use task_runner::levels::{Reserved, Source};
 use task_runner::{Beginning, CheckView, Command, Handle, Progress};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
@@ -375,6 +376,26 @@ impl Agent {
     pub(super) fn lock(&self) -> MutexGuard<'_, Facts> {
         // Each critical section leaves consistent facts.
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for Agent {
+    fn reserved(&self) -> Reserved {
+        let mut reserved = Reserved::default();
+        for entry in self.lock().allocs.values() {
+            if entry.handle.has_ended() {
+                reserved.ended += 1;
+            } else {
+                let resources = entry.assignment.alloc.resources.total;
+                reserved.allocated = reserved.allocated.plus(resources);
+            }
+        }
+        reserved
+    }
+
+    fn live(&self, alloc_id: AllocId) -> Option<Assignment> {
+        let (assignment, has_ended) = self.find(alloc_id)?;
+        (!has_ended).then_some(assignment)
     }
 }
 

@@ -12,13 +12,14 @@ use fingerprint::Offers;
 use futures::future::BoxFuture;
 use identity::Role;
 use lifecycle::Limits;
-use local_state::{CertifiedId, Memory, Opened, Restored, Storage};
+use local_state::{CertificateFiles, CertifiedId, Memory, Opened, Restored, Storage};
 use model::Node;
 use proto::internal::v1::node_files_server::NodeFilesServer;
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{IdSource, Incoming, TracedChannel, Transport};
 use task_drivers::NodeFacts;
 use task_runner::Drivers;
+use task_runner::levels::{Levels, Source, read_usage};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,6 @@ use crate::error::Error;
 use crate::grpc::files::Files;
 use crate::introduction;
 use crate::metrics::Metrics;
-use crate::metrics::levels::Levels;
 use crate::session::gateways::Gateways;
 use crate::session::look_ups::LookUps;
 use crate::session::shared::Session;
@@ -59,7 +59,7 @@ pub struct App {
     /// `None` on a simulated node.
     listeners: Option<Listeners>,
     /// The certificate that the node renews; `None`: operators do.
-    own_certificate: Option<introduction::Files>,
+    own_certificate: Option<CertificateFiles>,
 }
 
 struct Listeners {
@@ -290,7 +290,8 @@ impl App {
         // A simulated node has no metrics of its own.
         if self.listeners.is_some() {
             let levels = Levels::new(
-                Arc::clone(&agent),
+                Arc::clone(&agent) as Arc<dyn Source>,
+                self.context.tasks.drivers.clone(),
                 node.subscribe(),
                 self.context.tasks.alloc_dir.clone(),
                 self.config.publish_allocation_metrics,
@@ -345,7 +346,7 @@ impl App {
         );
         let measuring = async {
             if self.config.publish_allocation_metrics {
-                agent.read_usage(ended.clone()).await;
+                read_usage(&self.context.tasks.drivers, ended.clone()).await;
             }
         };
         let ending = async {
@@ -394,7 +395,7 @@ struct Parts {
     machine: Machine,
     vault: Option<task_vault::Node>,
     listeners: Option<Listeners>,
-    own_certificate: Option<introduction::Files>,
+    own_certificate: Option<CertificateFiles>,
 }
 
 /// Returns the node's Vault, if it has one.

@@ -1,8 +1,5 @@
 //! Metrics of the agent.
 
-pub(crate) mod levels;
-mod machine;
-
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;

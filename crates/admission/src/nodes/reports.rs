@@ -7,13 +7,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use model::job::DEFAULT_PRIORITY;
 use model::task_state::MAX_TASK_EVENTS;
 use model::{
     AllocClient, AllocId, AllocServices, ClientStatus, DeploymentHealth, DesiredStatus, EvalId,
     EvalStatus, Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus,
     ServiceRegistration, Timestamp, TriggeredBy,
 };
-use placement::reschedule;
+use placement::reschedule::{Outlook, Purpose, outlook};
 use state::{AllocView, Entity, Key, Snapshot, Write};
 
 use model::refusal::{Kind, Refusal};
@@ -397,7 +398,7 @@ fn eval_request(
         // The job is purged: an allocation that should still run has to be stopped.
         return wanted.then_some(EvalRequest {
             job_type: JobType::Service,
-            priority: ORPHAN_PRIORITY,
+            priority: DEFAULT_PRIORITY,
             triggered_by: TriggeredBy::JobDeregister,
         });
     };
@@ -411,18 +412,16 @@ fn eval_request(
     }
     let newly_failed =
         reported.status == ClientStatus::Failed && view.client_status() != ClientStatus::Failed;
-    if !newly_failed || !wanted || view.alloc.followup_eval_id.is_some() {
+    if !newly_failed || view.alloc.followup_eval_id.is_some() {
         return None;
     }
     let group = job.value.task_group(&view.alloc.task_group)?;
-    let policy = group.reschedule.as_ref()?;
-    let failed_at = reschedule::failed_at(&view.alloc, Some(reported));
-    reschedule::next_attempt(policy, &view.alloc.reschedules, failed_at)?;
-    Some(request(TriggeredBy::AllocFailure))
+    let policy = group.reschedule.as_ref();
+    match outlook(&view.alloc, Some(reported), policy, Purpose::Evaluation) {
+        Outlook::From(_) => Some(request(TriggeredBy::AllocFailure)),
+        Outlook::Settled | Outlook::Never => None,
+    }
 }
-
-/// Source: Nomad's default priority of jobs.
-const ORPHAN_PRIORITY: u8 = 50;
 
 /// Cancels the follow-up evaluation that would replace an unknown allocation, now that the
 /// allocation reconnects and no other allocation waits for the same evaluation.

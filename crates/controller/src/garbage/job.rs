@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::job::JobType;
 use model::{ClientStatus, Evaluation, Indexed, Job, JobKey, JobTally, Timestamp};
+use placement::reschedule::has_place;
 use rustc_hash::FxHashSet;
 use state::{AllocView, JobStatus, Key, Snapshot, Write};
 
@@ -86,7 +87,7 @@ impl<'a> Owner<'a> {
         let Some(job) = self.job else {
             return false;
         };
-        let is_over = self.is_dead && (job.value.stop || runs_to_end(job.value.job_type));
+        let is_over = self.is_dead && (job.value.stop || job.value.job_type.runs_to_end());
         let limit = self.thresholds.job;
         is_over
             && self.is_old(job.value.submit_time, limit)
@@ -287,7 +288,7 @@ impl<'a> Owner<'a> {
     /// Without its results a batch job would run again.
     fn may_delete_results(&self) -> bool {
         match self.job {
-            Some(job) if runs_to_end(job.value.job_type) => {
+            Some(job) if job.value.job_type.runs_to_end() => {
                 self.is_dead && (job.value.stop || self.thresholds.is_forced)
             }
             Some(_) | None => true,
@@ -307,7 +308,7 @@ impl<'a> Owner<'a> {
     }
 
     fn limit(&self, job_type: JobType) -> Duration {
-        if runs_to_end(job_type) {
+        if job_type.runs_to_end() {
             self.thresholds.batch_eval
         } else {
             self.thresholds.eval
@@ -345,9 +346,7 @@ impl<'a> Owner<'a> {
         let is_deploying = deployment.is_some_and(|it| it.value.status.is_active());
         let followup = alloc.followup_eval_id.and_then(|id| self.snapshot.eval(id));
         let is_waiting = followup.is_some_and(|eval| !eval.value.status.is_terminal());
-        let is_unreplaced = view.client_status() == ClientStatus::Failed
-            && !alloc.is_server_terminal()
-            && alloc.next_alloc.is_none();
+        let is_unreplaced = view.client_status() == ClientStatus::Failed && has_place(alloc);
         is_deploying || is_waiting || is_unreplaced || self.is_replacement(view)
     }
 
@@ -381,7 +380,3 @@ const EVAL: Counts = Counts {
     deployments: 0,
     nodes: 0,
 };
-
-fn runs_to_end(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Batch | JobType::Sysbatch)
-}

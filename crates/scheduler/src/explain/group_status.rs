@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use model::{
     ClientStatus, DeploymentId, DeploymentStatus, Evaluation, Indexed, Job, JobType, Timestamp,
 };
+use placement::reschedule::has_place;
 use state::{AllocView, Snapshot};
 
 /// Numbers of a group's allocations by state.
@@ -60,7 +61,7 @@ impl GroupStatus {
             placed: count(placed),
             ..Self::default()
         };
-        let runs_to_end = matches!(job.job_type, JobType::Batch | JobType::Sysbatch);
+        let runs_to_end = job.job_type.runs_to_end();
         // Allocations of system jobs share one name index.
         let slot = |view: &AllocView| match job.job_type {
             JobType::Service | JobType::Batch => (view.alloc.name_index, None),
@@ -95,7 +96,7 @@ fn waits_until(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let alloc = &view.alloc;
-    if alloc.is_server_terminal() || alloc.next_alloc.is_some() {
+    if !has_place(alloc) {
         return None;
     }
     // A delayed evaluation is explained as of the end of its delay.

@@ -159,7 +159,7 @@ fn wanted_everywhere<'s>(
     let jobs = snapshot.jobs().map(|job| &job.value);
     jobs.filter(move |job| {
         let mut asks = job.task_groups.iter().flat_map(|it| it.volumes.values());
-        matches!(job.job_type, JobType::System | JobType::Sysbatch)
+        job.job_type.is_per_node()
             && !job.stop
             && job.namespace == volume.namespace
             && asks.any(|ask| ask.source == volume.name)

@@ -7,7 +7,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(super) struct Memory {
     total: u64,
     free: u64,
     available: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Returns the kinds and their bytes; `used` is what cannot be reclaimed.
-    pub(crate) fn by_kind(self) -> [(&'static str, u64); 4] {
+    pub(super) fn by_kind(self) -> [(&'static str, u64); 4] {
         [
             ("total", self.total),
             ("available", self.available),
@@ -25,7 +25,7 @@ impl Memory {
     }
 }
 
-pub(crate) fn memory() -> Option<Memory> {
+pub(super) fn memory() -> Option<Memory> {
     parse_memory(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
@@ -44,7 +44,7 @@ fn parse_memory(text: &str) -> Option<Memory> {
 }
 
 /// Returns the time of all cores by mode, in seconds.
-pub(crate) fn cpu_seconds() -> Option<[(&'static str, f64); 4]> {
+pub(super) fn cpu_seconds() -> Option<[(&'static str, f64); 4]> {
     parse_cpu(&fs::read_to_string("/proc/stat").ok()?)
 }
 
@@ -62,7 +62,7 @@ fn parse_cpu(text: &str) -> Option<[(&'static str, f64); 4]> {
     ])
 }
 
-pub(crate) fn uptime_seconds() -> Option<i64> {
+pub(super) fn uptime_seconds() -> Option<i64> {
     let text = fs::read_to_string("/proc/uptime").ok()?;
     text.split('.').next()?.parse().ok()
 }

@@ -1,11 +1,15 @@
 //! Levels of a node that are read at each scrape: its allocations and their resources, its machine,
 //! and on request what each task uses.
 
+mod machine;
+mod usage;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{ComparableResources, Node};
+use lifecycle::Assignment;
+use model::{AllocId, ComparableResources, Node};
 use nix::sys::statvfs::statvfs;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -15,15 +19,33 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use task_drivers::Usage;
 use tokio::sync::watch;
 
-use super::machine;
-use crate::allocations::agent::Agent;
-use crate::allocations::levels::TaskInUse;
+pub use self::usage::read_usage;
+use self::usage::{TaskInUse, tasks_in_use};
+use crate::context::Drivers;
 
 const MIB: u64 = 1 << 20;
 
+/// Allocations and what they reserve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reserved {
+    /// Allocations without a running task, kept for their files.
+    pub ended: i64,
+    /// The sum over all others.
+    pub allocated: ComparableResources,
+}
+
+/// The allocations of a node, as its agent knows them at a scrape.
+pub trait Source: Send + Sync {
+    fn reserved(&self) -> Reserved;
+
+    /// Returns the assignment of an allocation that is on the node and has not ended.
+    fn live(&self, alloc_id: AllocId) -> Option<Assignment>;
+}
+
 /// Reads the levels of one node.
-pub(crate) struct Levels {
-    agent: Arc<Agent>,
+pub struct Levels {
+    source: Arc<dyn Source>,
+    drivers: Drivers,
     node: watch::Receiver<Node>,
     /// The directory of the allocations' files, whose file system is measured.
     alloc_dir: Option<PathBuf>,
@@ -35,14 +57,16 @@ pub(crate) struct Levels {
 type TaskLabels<'a> = [(&'static str, &'a str); 5];
 
 impl Levels {
-    pub(crate) fn new(
-        agent: Arc<Agent>,
+    pub fn new(
+        source: Arc<dyn Source>,
+        drivers: Drivers,
         node: watch::Receiver<Node>,
         alloc_dir: Option<PathBuf>,
         with_tasks: bool,
     ) -> Self {
         Self {
-            agent,
+            source,
+            drivers,
             node,
             alloc_dir,
             with_tasks,
@@ -50,7 +74,7 @@ impl Levels {
     }
 
     fn encode_allocations(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let (reserved, available) = (self.agent.reserved(), self.node.borrow().available());
+        let (reserved, available) = (self.source.reserved(), self.node.borrow().available());
         let help = "Allocations without a running task, kept for their files";
         gauge(encoder, "allocations_ended", help, reserved.ended)?;
         let free = available.minus(reserved.allocated);
@@ -108,7 +132,7 @@ impl Levels {
     }
 
     fn encode_tasks(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let tasks = self.agent.tasks_in_use();
+        let tasks = tasks_in_use(&self.drivers, &*self.source);
         if tasks.is_empty() {
             return Ok(());
         }

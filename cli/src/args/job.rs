@@ -92,7 +92,7 @@ pub struct Run {
     /// Keep the task resources of the stored job
     #[arg(long)]
     pub preserve_resources: bool,
-    /// Store a new version even if the job is unchanged: a failed deployment is tried again
+    /// Store a new version even if the job is unchanged, and replace ended allocations
     #[arg(long)]
     pub force: bool,
     /// Print the job as JSON instead of running it

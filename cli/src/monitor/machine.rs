@@ -228,10 +228,40 @@ fn unless_blocked(style: &Style, event: &Event, next: Next, out: &mut Vec<Output
             Next::Ended(Exit::Failure)
         }
         None => {
+            if let Some(sentence) = nothing_runs(found) {
+                out.push(Output::Step(sentence));
+                return Next::Ended(Exit::Failure);
+            }
             out.extend(nothing_to_run(found).map(Output::Step));
             next
         }
     }
+}
+
+/// Says that all allocations of a service have failed and the evaluation has placed none; `None` while
+/// one may run. Exit code 0 would hide it from a pipeline.
+fn nothing_runs(found: &JobWithAllocs) -> Option<String> {
+    let job = &found.job;
+    let is_wanted = job.task_groups.iter().any(|group| group.count() > 0);
+    if is_batch(job.r#type()) || !is_wanted || has_live(found) || !has_failed(found) {
+        return None;
+    }
+    let id = printable(job.id());
+    Some(format!(
+        "Nothing of job {id:?} runs: its allocations have failed, and their reschedule policy allows no \
+         replacement now. 'kafila job run -force FILE' replaces them"
+    ))
+}
+
+fn has_live(found: &JobWithAllocs) -> bool {
+    let live = ["pending", "running", "unknown"];
+    let mut allocs = found.allocs.iter();
+    allocs.any(|alloc| live.contains(&alloc.client_status.as_str()))
+}
+
+fn has_failed(found: &JobWithAllocs) -> bool {
+    let mut allocs = found.allocs.iter();
+    allocs.any(|alloc| alloc.client_status == "failed")
 }
 
 /// Says that a batch job has ended, so that an evaluation places nothing; `None` while it may run.
@@ -240,13 +270,8 @@ fn nothing_to_run(found: &JobWithAllocs) -> Option<String> {
     if !is_batch(job.r#type()) || found.allocs.is_empty() {
         return None;
     }
-    let ended = |status: &str| {
-        let mut allocs = found.allocs.iter();
-        allocs.any(|alloc| alloc.client_status == status)
-    };
-    let has_live = ["pending", "running", "unknown"].into_iter().any(ended);
     let id = printable(job.id());
-    match (has_live, ended("failed")) {
+    match (has_live(found), has_failed(found)) {
         (true, _) => None,
         (false, false) => Some(format!(
             "Nothing to run: job {id:?} has completed. 'kafila job run -force FILE' \

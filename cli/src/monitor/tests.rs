@@ -564,6 +564,41 @@ fn a_batch_job_that_has_ended_is_said_to_have_nothing_to_run() {
     assert_eq!(ask, Ask::Nothing(Exit::Success), "placed: no question");
 }
 
+/// A failed deployment of an earlier version does not hold the new one, but nothing is placed either.
+#[test]
+fn a_service_of_which_nothing_runs_is_a_failure() {
+    let settled = v1::Evaluation {
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let found = |status: &str, count| {
+        let mut job = job();
+        for group in &mut job.task_groups {
+            group.count = Some(count);
+        }
+        Event::Job(Box::new(JobWithAllocs {
+            job,
+            deployments: Vec::new(),
+            allocs: vec![v1::Allocation {
+                client_status: status.to_owned(),
+                deployment_id: String::new(),
+                ..alloc()
+            }],
+        }))
+    };
+    for (status, count, exit) in [
+        ("failed", 1, Exit::Failure),
+        ("failed", 0, Exit::Success),
+        ("running", 1, Exit::Success),
+        ("complete", 1, Exit::Success),
+    ] {
+        let (lines, ask) = start(vec![evaluation(settled.clone(), vec![]), found(status, count)]);
+        assert_eq!(ask, Ask::Nothing(exit), "{status} {count}");
+        let says_so = lines.last().unwrap().contains("job run -force");
+        assert_eq!(says_so, exit == Exit::Failure, "{lines:?}");
+    }
+}
+
 #[test]
 fn a_requested_revert_succeeds_with_the_deployment_of_the_earlier_version() {
     let failed = failed_deployment(" - rolling back to job version 0");

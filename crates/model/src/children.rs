@@ -38,6 +38,7 @@ impl Job {
             periodic: None,
             stop: false,
             version: 0,
+            forced_version: None,
             submit_time: now,
             ..self.clone()
         }
@@ -66,6 +67,7 @@ impl Job {
             meta: all,
             stop: false,
             version: 0,
+            forced_version: None,
             submit_time: now,
             ..self.clone()
         }

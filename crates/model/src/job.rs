@@ -91,6 +91,10 @@ pub struct Job {
     pub stop: bool,
     /// 0 for the first, one more with each change of the job.
     pub version: u64,
+    /// The newest version that a user asked to run although nothing had changed: ended allocations of
+    /// earlier versions are replaced, as if their tasks had changed. `None`: no such version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced_version: Option<u64>,
     pub submit_time: Timestamp,
 }
 
@@ -104,10 +108,11 @@ impl Job {
     }
 
     /// Reports whether the user changed anything between `self` and `other`: every field counts but
-    /// the version and the time of submission.
+    /// the versions and the time of submission.
     pub fn spec_differs(&self, other: &Self) -> bool {
         let mut aligned = other.clone();
         aligned.version = self.version;
+        aligned.forced_version = self.forced_version;
         aligned.submit_time = self.submit_time;
         if self.update.is_none() || other.update.is_none() {
             // One of the two was stored without it, which no user did.

@@ -60,6 +60,7 @@ pub fn choose_revert(
     };
     let job = Job {
         version: job.value.version + 1,
+        forced_version: job.value.forced_version,
         submit_time: now,
         ..stable.value.clone()
     };

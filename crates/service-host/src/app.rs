@@ -64,6 +64,11 @@ impl<S: Service> App<S> {
         S::check(&config)?;
         let transport = match role_of(S::NAME) {
             Some(role) => {
+                let in_plaintext = config.etcd().check_plaintext(config.tls());
+                in_plaintext.map_err(|problem| ConfigError::Invalid {
+                    service: S::NAME.to_owned(),
+                    problem,
+                })?;
                 let node_ca = S::node_ca(&config);
                 Transport::open_with(config.tls(), config.listen(), role, node_ca)?
             }

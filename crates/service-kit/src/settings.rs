@@ -39,6 +39,44 @@ pub struct EtcdConfig {
     /// status (since 3.6) nor in their metrics. New work is refused before the quota is reached. The
     /// default is etcd's own, 2 GiB.
     pub quota_bytes: u64,
+    /// Accepts `http://` endpoints on other machines: data and the password of `user` are sent in
+    /// plaintext. For an etcd that is protected by other means.
+    pub dangerously_expose_plaintext: bool,
+}
+
+impl EtcdConfig {
+    /// Checks that data for etcd stays on this machine or is encrypted, unless a setting accepts the
+    /// danger: this one's or, for a whole cluster in plaintext, that of `tls`.
+    ///
+    /// # Errors
+    /// See above; the problem names the setting and the fix.
+    pub fn check_plaintext(&self, tls: &TlsConfig) -> Result<(), String> {
+        let mut exposed = self.endpoints.iter().filter(|one| is_exposed(one));
+        let Some(endpoint) = exposed.next() else {
+            return Ok(());
+        };
+        if self.dangerously_expose_plaintext || tls.dangerously_expose_plaintext {
+            warn!(%endpoint, "data for etcd is sent in plaintext to another machine");
+            return Ok(());
+        }
+        Err(format!(
+            "`etcd.endpoints` has {endpoint}, which is plaintext to another machine: write https:// and set \
+             `etcd.ca_file`, `etcd.cert_file` and `etcd.key_file` (`kafila tls cert create \
+             -role=etcd-client`); `etcd.dangerously_expose_plaintext = true` accepts the danger"
+        ))
+    }
+}
+
+/// Tells whether an endpoint is plaintext to another machine.
+fn is_exposed(endpoint: &str) -> bool {
+    let Some(rest) = endpoint.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let address = host.parse::<std::net::IpAddr>();
+    host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
 impl Default for EtcdConfig {
@@ -52,6 +90,7 @@ impl Default for EtcdConfig {
             user: None,
             password_file: None,
             quota_bytes: 2 << 30,
+            dangerously_expose_plaintext: false,
         }
     }
 }
@@ -233,6 +272,38 @@ pub enum LogFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plaintext_to_etcd_stays_on_this_machine_unless_a_setting_accepts_the_danger() {
+        let etcd = |endpoint: &str| EtcdConfig {
+            endpoints: vec!["http://127.0.0.1:2379".to_owned(), endpoint.to_owned()],
+            ..EtcdConfig::default()
+        };
+        let with_tls = TlsConfig::default();
+        for local in [
+            "http://localhost:2379",
+            "http://127.9.9.9:2379/",
+            "http://[::1]:2379",
+            "https://10.0.0.1:2379",
+        ] {
+            assert_eq!(etcd(local).check_plaintext(&with_tls), Ok(()), "{local}");
+        }
+        for remote in [
+            "http://10.0.0.1:2379",
+            "http://etcd:2379",
+            "http://[fd00::1]:2379",
+            "http://127.0.0.1.example.org:2379",
+        ] {
+            let refused = etcd(remote).check_plaintext(&with_tls).unwrap_err();
+            assert!(refused.contains(remote) && refused.contains("etcd.ca_file"), "{refused}");
+            let accepted = EtcdConfig {
+                dangerously_expose_plaintext: true,
+                ..etcd(remote)
+            };
+            assert_eq!(accepted.check_plaintext(&with_tls), Ok(()));
+            assert_eq!(etcd(remote).check_plaintext(&TlsConfig::exposed()), Ok(()));
+        }
+    }
 
     #[test]
     fn plaintext_is_asked_for_and_stays_on_loopback_unless_a_flag_accepts_the_danger() {

@@ -97,6 +97,7 @@ fn job(stop: bool) -> Job {
         parameterized: None,
         parent_id: String::new(),
         dispatched: false,
+        forced_version: None,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
         ui: None,

@@ -90,6 +90,7 @@ fn job(id: &str, job_type: JobType, count: u32) -> Job {
         parameterized: None,
         parent_id: String::new(),
         dispatched: false,
+        forced_version: None,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
         ui: None,

@@ -91,6 +91,9 @@ yes
 {{- if and $.Values.etcd.tls.secretName (hasPrefix "http://" .) -}}
 {{- fail (printf "etcd.external.endpoints: %s is without TLS, but etcd.tls.secretName is set: write https://, or remove the Secret" .) -}}
 {{- end -}}
+{{- if and $.Values.tls.enabled (hasPrefix "http://" .) (not $.Values.etcd.external.dangerouslyExposePlaintext) -}}
+{{- fail (printf "etcd.external.endpoints: %s is without TLS, but tls.enabled is set: write https:// and set etcd.tls.secretName, or accept plaintext with etcd.external.dangerouslyExposePlaintext=true" .) -}}
+{{- end -}}
 {{- end -}}
 {{- .Values.etcd.external.endpoints | toJson -}}
 {{- end -}}

@@ -49,6 +49,7 @@
   "listen" (dict "grpc" (printf "%s:%v" $any $component.port) "metrics" (printf "%s:%s" $any $metrics))
   "telemetry" $telemetry -}}
 {{- if $v.tls.enabled -}}
+{{- if $v.tls.dangerouslyExposePlaintext }}{{ fail "tls.enabled and tls.dangerouslyExposePlaintext are both set: want certificates or plaintext" }}{{ end -}}
 {{- if and (eq $name "client-node") $v.tls.introductionSecret -}}
 {{- /* The node keeps its certificate and key in its data_dir. */ -}}
 {{- $_ := set $settings "tls" (dict "ca_file" "/etc/kafila-introduction/ca.crt" "region" $v.region) -}}
@@ -77,9 +78,13 @@
 {{- $_ := set $settings "drivers" (dict "raw_exec" $v.clientNode.drivers.rawExec "mock_driver" $v.clientNode.drivers.mockDriver "cgroup_parent" (ternary "kafila.slice" "" $v.clientNode.hostAccess)) -}}
 {{- $volumes := dict -}}
 {{- range $v.clientNode.hostVolumes -}}
+{{- if hasKey $volumes .name }}{{ fail (printf "clientNode.hostVolumes has %s twice: give each a name of its own" .name) }}{{ end -}}
 {{- $_ := set $volumes .name (dict "path" .path "read_only" (default false .readOnly)) -}}
 {{- end -}}
 {{- if $volumes }}{{ $_ := set $settings "host_volumes" $volumes }}{{ end -}}
+{{- $lowest := $v.clientNode.settings.min_dynamic_port | default 20000 | int -}}
+{{- $highest := $v.clientNode.settings.max_dynamic_port | default 32000 | int -}}
+{{- if gt $lowest $highest }}{{ fail (printf "clientNode.settings: min_dynamic_port %d is above max_dynamic_port %d" $lowest $highest) }}{{ end -}}
 {{- else -}}
 {{- $etcd := dict "endpoints" (include "kafila.etcdEndpoints" $root | fromJsonArray) "prefix" $v.etcd.prefix -}}
 {{- if eq (include "kafila.etcdTls" $root) "yes" -}}
@@ -87,6 +92,7 @@
 {{- $_ := set $etcd "cert_file" "/etc/kafila-etcd-tls/tls.crt" -}}
 {{- $_ := set $etcd "key_file" "/etc/kafila-etcd-tls/tls.key" -}}
 {{- end -}}
+{{- if and (eq $v.etcd.mode "external") $v.etcd.external.dangerouslyExposePlaintext }}{{ $_ := set $etcd "dangerously_expose_plaintext" true }}{{ end -}}
 {{- if $v.etcd.auth.secretName }}{{ $_ := set $etcd "password_file" "/etc/kafila-etcd-user/password" }}{{ end -}}
 {{- $_ := set $settings "etcd" $etcd -}}
 {{- end -}}
@@ -94,6 +100,9 @@
 {{- end -}}
 
 {{- define "kafila.config" -}}
+{{- $ttl := (index . 0).Values.apiGateway.settings.heartbeat_ttl | default "10s" -}}
+{{- $counted := (index . 0).Values.clusterController.settings.heartbeat_ttl | default "10s" -}}
+{{- if ne $ttl $counted }}{{ fail (printf "heartbeat_ttl is %s in apiGateway.settings and %s in clusterController.settings: set both to the same, or living nodes are marked down" $ttl $counted) }}{{ end -}}
 {{- $own := include "kafila.ownSettings" . | fromJson -}}
 {{- $settings := (index (index . 0).Values (index . 2).key).settings | deepCopy -}}
 {{- range $key, $value := $own -}}

@@ -136,7 +136,7 @@ fn propose(
             false
         }
         _ => {
-            writes.extend(job_writes(snapshot, job, stored));
+            writes.extend(version_writes(snapshot, job, stored, request.force));
             let before = stored.map(|stored| &stored.value);
             writes.extend(begin(snapshot, job, before, context.now));
             true
@@ -160,6 +160,16 @@ pub(super) fn job_writes(
     job: &Job,
     stored: Option<&Indexed<Job>>,
 ) -> Vec<Write> {
+    version_writes(snapshot, job, stored, false)
+}
+
+/// Returns the writes of a version; `is_forced`: ended allocations of earlier ones are replaced.
+fn version_writes(
+    snapshot: &Snapshot,
+    job: &Job,
+    stored: Option<&Indexed<Job>>,
+    is_forced: bool,
+) -> Vec<Write> {
     let key = job.key();
     let version = match stored {
         Some(stored) => stored.value.version.saturating_add(1),
@@ -167,6 +177,11 @@ pub(super) fn job_writes(
     };
     let job = Box::new(Job {
         version,
+        forced_version: if is_forced {
+            Some(version)
+        } else {
+            job.forced_version
+        },
         ..job.clone()
     });
     let mut writes = vec![Write::Create {
@@ -199,6 +214,7 @@ fn with_owned(stored: Option<&Indexed<Job>>, job: &Job) -> Job {
         dispatched: stored.dispatched,
         payload: stored.payload.clone(),
         dispatch_token: stored.dispatch_token.clone(),
+        forced_version: stored.forced_version,
         ..job.clone()
     }
 }

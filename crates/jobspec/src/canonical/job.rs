@@ -64,6 +64,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         dispatch_token: spec.dispatch_idempotency_token.clone().unwrap_or_default(),
         stop: spec.stop.unwrap_or(false),
         version: 0,
+        forced_version: None,
         submit_time: now,
     };
     warn(check, &job);

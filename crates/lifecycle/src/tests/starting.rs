@@ -238,6 +238,7 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         parameterized: None,
         parent_id: String::new(),
         dispatched: false,
+        forced_version: None,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
         ui: None,

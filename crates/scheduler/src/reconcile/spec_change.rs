@@ -52,6 +52,10 @@ impl<'a> Comparison<'a> {
         if version == self.job.value.version {
             return SpecChange::None;
         }
+        let forced = self.job.value.forced_version;
+        if view.is_client_terminal() && forced.is_some_and(|forced| version < forced) {
+            return SpecChange::Destructive;
+        }
         let (snapshot, key) = (self.snapshot, self.key);
         let (job, group) = (&self.job.value, self.group);
         let destructive = *self.by_version.entry(version).or_insert_with(|| {

@@ -25,6 +25,7 @@
 //! score NAMES PER_MILLE           sets their scores
 //! health NAMES yes|no             reports their health in a deployment
 //! transition NAMES WORD           migrate, reschedule, force_reschedule, stay_down
+//! force JOB                       registers it unchanged, as a version that replaces ended allocations
 //! deployment JOB STATUS           sets the status of the job's newest deployment
 //! promote JOB                     promotes its canaries
 //! stable JOB VERSION              marks a version as stable
@@ -160,6 +161,14 @@ fn perform(cluster: &mut TestCluster, command: &str) -> String {
             let version = version.parse().unwrap();
             let former = snapshot.job_version(&key(name), version).unwrap();
             cluster.register(former.value.clone());
+        }
+        ["force", name] => {
+            let snapshot = cluster.snapshot();
+            let stored = &snapshot.job(&key(name)).unwrap().value;
+            cluster.register(Job {
+                forced_version: Some(stored.version + 1),
+                ..stored.clone()
+            });
         }
         ["deployment", name, status] => move_deployment(cluster, name, status),
         ["wait", seconds] => cluster.wait(Duration::from_secs_f64(seconds.parse().unwrap())),

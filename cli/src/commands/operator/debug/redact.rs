@@ -17,7 +17,11 @@ const SECRET: [&str; 8] = [
     "auth",
 ];
 
-/// Removes the values of settings that may be secrets, and user names and passwords within URLs.
+/// The marker of private keys as PEM, whatever their kind.
+const PRIVATE_KEY: &str = "PRIVATE KEY-----";
+
+/// Removes the values of settings that may be secrets, private keys under any name, and user names,
+/// passwords and queries within URLs.
 pub(super) fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -32,7 +36,9 @@ pub(super) fn redact(value: &mut Value) {
         }
         Value::Array(values) => values.iter_mut().for_each(redact),
         Value::String(text) => {
-            if let Some(redacted) = without_user(text) {
+            if text.contains(PRIVATE_KEY) {
+                REDACTED.clone_into(text);
+            } else if let Some(redacted) = without_secrets(text) {
                 *text = redacted;
             }
         }
@@ -40,12 +46,22 @@ pub(super) fn redact(value: &mut Value) {
     }
 }
 
-/// Returns a URL without its user and password; `None`: it has none.
-fn without_user(text: &str) -> Option<String> {
+/// Returns a URL without its user, password and query; `None`: it has none of them.
+fn without_secrets(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
-    let end = rest.find('/').unwrap_or(rest.len());
-    let at = rest[..end].rfind('@')?;
-    Some(format!("{scheme}://{REDACTED}{}", &rest[at..]))
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority.rfind('@').map(|at| &authority[at..]);
+    let query = path.find('?');
+    if host.is_none() && query.is_none() {
+        return None;
+    }
+    let host = host.map_or_else(|| authority.to_owned(), |host| format!("{REDACTED}{host}"));
+    let path = query.map_or_else(
+        || path.to_owned(),
+        |start| format!("{}?{REDACTED}", &path[..start]),
+    );
+    Some(format!("{scheme}://{host}{path}"))
 }
 
 #[cfg(test)]
@@ -64,6 +80,8 @@ mod tests {
                 "Password": "hunter2",
             },
             "tls": { "key_file": "/etc/key.pem", "verify_token": true },
+            "issuer": "https://g1.example.org/oidc?sig=hunter2",
+            "blob": "-----BEGIN EC PRIVATE KEY-----\nhunter2\n-----END EC PRIVATE KEY-----",
             "meta": [{ "api_token": "hunter2" }, { "secrets": { "a": "hunter2" } }],
         });
         redact(&mut settings);
@@ -77,5 +95,9 @@ mod tests {
         let endpoints = &settings["etcd"]["endpoints"];
         assert_eq!(endpoints[0], "http://10.0.0.1:2379");
         assert_eq!(endpoints[1], "http://<redacted>@10.0.0.2:2379/x");
+        assert_eq!(
+            settings["issuer"],
+            "https://g1.example.org/oidc?<redacted>"
+        );
     }
 }

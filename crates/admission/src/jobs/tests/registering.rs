@@ -152,6 +152,16 @@ fn a_forced_registration_of_an_unchanged_job_is_a_new_version() {
     assert!(forced.changed);
     fixture.commit(&forced);
     assert_eq!(fixture.kept(&job.key()), [0, 1]);
+    let forced_version = |fixture: &Fixture| {
+        let snapshot = fixture.snapshot();
+        snapshot.job(&job.key()).unwrap().value.forced_version
+    };
+    assert_eq!(forced_version(&fixture), Some(1));
+    // Later versions keep it; it is no change by itself.
+    let same = proposal(fixture.decide(&job, &request()).unwrap());
+    assert!(!same.changed);
+    fixture.register(&builders::service("web", 4));
+    assert_eq!(forced_version(&fixture), Some(1));
 }
 
 #[test]

@@ -43,9 +43,12 @@ def parse_address(text: str) -> Address:
     if not host or "/" in host or any(letter.isspace() for letter in host):
         raise ValueError(f"gateway address {text!r}: want a form such as {DEFAULT_ADDRESS}")
     # Colons inside the brackets of [::1] are no ports.
-    if ":" not in host[host.rfind("]") + 1 :]:
-        port = (443 if scheme == "https" else 80) if separator else DEFAULT_PORT
-        host = f"{host}:{port}"
+    _, colon, port = host[host.rfind("]") + 1 :].rpartition(":")
+    if not colon:
+        default = (443 if scheme == "https" else 80) if separator else DEFAULT_PORT
+        host = f"{host}:{default}"
+    elif not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"gateway address {text!r}: the port {port!r} is not 1 to 65535")
     return Address(host, scheme == "https")
 
 

@@ -236,6 +236,9 @@ pub enum Command {
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
+    // For the scripts that `completions` prints.
+    #[command(hide = true)]
+    Complete(Complete),
 }
 
 /// Finds the object with an ID, and shows it.
@@ -277,6 +280,13 @@ Examples:
 pub struct Completions {
     /// The shell
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Complete {
+    /// The words of the line behind the command's name; the last one is to be completed
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
 }
 
 const COMPLETIONS_EXAMPLES: &str = "\

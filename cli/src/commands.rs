@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::resolve::{self, Object};
 
 mod alloc;
+mod complete;
 mod completions;
 mod confirm;
 mod deployment;
@@ -182,6 +183,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),
+        Command::Complete(args) => complete::run(context, &args).await,
     }
 }
 

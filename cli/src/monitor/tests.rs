@@ -592,7 +592,10 @@ fn a_service_of_which_nothing_runs_is_a_failure() {
         ("running", 1, Exit::Success),
         ("complete", 1, Exit::Success),
     ] {
-        let (lines, ask) = start(vec![evaluation(settled.clone(), vec![]), found(status, count)]);
+        let (lines, ask) = start(vec![
+            evaluation(settled.clone(), vec![]),
+            found(status, count),
+        ]);
         assert_eq!(ask, Ask::Nothing(exit), "{status} {count}");
         let says_so = lines.last().unwrap().contains("job run -force");
         assert_eq!(says_so, exit == Exit::Failure, "{lines:?}");

@@ -129,6 +129,36 @@ async fn completions_are_written_for_each_shell() {
     said.ended(1).complained(&["invalid value 'cmd'", "bash"]);
 }
 
+#[tokio::test]
+async fn ids_are_candidates_where_a_command_takes_one() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let ask = async |words: &[&str]| {
+        let command = words
+            .iter()
+            .fold(kafila("complete --"), |it, word| it.arg(word));
+        command.at(&gateway.address).await.ended(0).stdout.clone()
+    };
+    assert_eq!(ask(&["job", "status", ""]).await, "web\n");
+    assert_eq!(ask(&["job", "status", "w"]).await, "web\n");
+    assert_eq!(ask(&["job", "status", "x"]).await, "");
+    assert_eq!(ask(&["job", "run", ""]).await, "");
+    let nodes = ask(&["node", "drain", "-enable", ""]).await;
+    assert!(
+        nodes.lines().all(|id| id.len() == 36) && !nodes.is_empty(),
+        "{nodes}"
+    );
+    assert_eq!(ask(&["alloc", "logs", "-job", "w"]).await, "web\n");
+    // Without a gateway there are none, and no error either.
+    let said = kafila("complete -- job status")
+        .arg("")
+        .at(UNREACHABLE)
+        .await;
+    assert_eq!(
+        (said.ended(0).stdout.as_str(), said.stderr.as_str()),
+        ("", "")
+    );
+}
+
 /// Asks bash, with the script of this command, what could stand at the end of `line`.
 async fn completed(line: &[&str]) -> Vec<String> {
     let script = kafila("completions bash").at(UNREACHABLE).await.stdout;

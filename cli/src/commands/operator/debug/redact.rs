@@ -95,9 +95,6 @@ mod tests {
         let endpoints = &settings["etcd"]["endpoints"];
         assert_eq!(endpoints[0], "http://10.0.0.1:2379");
         assert_eq!(endpoints[1], "http://<redacted>@10.0.0.2:2379/x");
-        assert_eq!(
-            settings["issuer"],
-            "https://g1.example.org/oidc?<redacted>"
-        );
+        assert_eq!(settings["issuer"], "https://g1.example.org/oidc?<redacted>");
     }
 }

@@ -1,0 +1,167 @@
+//! The scripts of the stack on one machine, with a stand-in for Docker that notes its arguments.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Notes the arguments of a call, one on each line, and does what `$RUN` says for `run`.
+const DOCKER: &str = r#"#!/usr/bin/env bash
+printf '%s\n' "$@" >>"$CALLS"
+echo -- >>"$CALLS"
+case $1 in
+    compose) [[ $2 == version ]] && exit 0; [[ $2 == config ]] && echo api-gateway; exit 0 ;;
+    run) eval "$RUN" ;;
+esac
+"#;
+
+/// A directory of its own with the stand-in and the operator's certificate.
+struct Stand {
+    directory: tempfile::TempDir,
+}
+
+impl Stand {
+    fn new() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let docker = directory.path().join("bin/docker");
+        fs::create_dir_all(directory.path().join("bin"))?;
+        fs::write(&docker, DOCKER)?;
+        fs::set_permissions(&docker, fs::Permissions::from_mode(0o755))?;
+        fs::create_dir_all(directory.path().join("secrets/operator"))?;
+        fs::write(directory.path().join("secrets/operator/key.pem"), "key")?;
+        fs::create_dir_all(directory.path().join("work"))?;
+        Ok(Self { directory })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn command(&self, script: &str, run: &str) -> Command {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(root.join("scripts").join(script));
+        command
+            .current_dir(self.path("work"))
+            .env("PATH", format!("{}:{path}", self.path("bin").display()))
+            .env("CALLS", self.path("calls"))
+            .env("RUN", run)
+            .env("KAFILA_SECRETS", self.path("secrets"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn calls(&self) -> String {
+        fs::read_to_string(self.path("calls")).unwrap_or_default()
+    }
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(out),
+        String::from_utf8_lossy(err)
+    )
+}
+
+#[test]
+fn the_command_of_the_stack_gets_variables_signals_and_all_gateways() -> Result<()> {
+    let stand = Stand::new()?;
+    let output = stand
+        .command("compose-kafila", "exit 3")
+        .args(["job", "run", "web.hcl"])
+        .env("NOMAD_VAR_greeting", "Salaam")
+        .env("KAFILA_PORTS", "5646-5647")
+        .output()?;
+    ensure!(output.status.code() == Some(3), "{}", text(&output));
+    let calls = stand.calls();
+    for word in [
+        "--init",
+        "--read-only",
+        "NOMAD_VAR_greeting",
+        "KAFILA_ADDR=https://127.0.0.1:5646,https://127.0.0.1:5647",
+    ] {
+        ensure!(calls.lines().any(|line| line == word), "{word}: {calls}");
+    }
+    Ok(())
+}
+
+/// Docker's client does not end the container of a command whose reader has gone.
+#[test]
+fn the_command_of_the_stack_leaves_no_container_behind() -> Result<()> {
+    let stand = Stand::new()?;
+    let run = "printf 'line\\n'; printf 'line\\n'; exit 1";
+    let output = stand
+        .command("compose-kafila", run)
+        .arg("monitor")
+        .output()?;
+    ensure!(output.status.code() == Some(1), "{}", text(&output));
+    let calls = stand.calls();
+    let mut words = calls.lines().skip_while(|word| *word != "--name");
+    let name = words.nth(1).context("the container has no name")?;
+    ensure!(calls.contains(&format!("kill\n{name}\n")), "{calls}");
+    Ok(())
+}
+
+#[test]
+fn files_that_the_container_does_not_see_are_refused() -> Result<()> {
+    let stand = Stand::new()?;
+    for words in [
+        vec!["operator", "snapshot", "save", "/root/backup.db"],
+        vec!["operator", "debug", "-output=/var/tmp/debug.tgz"],
+        vec!["var", "put", "@/root/variable.hcl"],
+    ] {
+        let output = stand
+            .command("compose-kafila", "exit 0")
+            .args(&words)
+            .output()?;
+        let said = text(&output);
+        ensure!(output.status.code() == Some(1), "{words:?}: {said}");
+        ensure!(
+            said.contains("is not below the current directory"),
+            "{said}"
+        );
+    }
+    let inside = stand.path("work").join("backup.db");
+    let save = ["operator", "snapshot", "save"];
+    let mut command = stand.command("compose-kafila", "exit 0");
+    ensure!(command.args(save).arg(inside).status()?.success());
+    // The words of a command in a task are not files of this machine.
+    let mut command = stand.command("compose-kafila", "exit 0");
+    ensure!(
+        command
+            .args(["alloc", "exec", "web", "/bin/sh"])
+            .status()?
+            .success()
+    );
+    Ok(())
+}
+
+#[test]
+fn help_and_wrong_arguments_of_the_scripts_touch_no_container() -> Result<()> {
+    let stand = Stand::new()?;
+    for (script, argument, code) in [
+        ("compose-roll", "--help", 0),
+        ("compose-roll", "nosuch", 2),
+        ("compose-secrets", "--help", 0),
+        ("compose-secrets", "--renwe", 2),
+        ("build-images", "--help", 0),
+        ("build-images", "--binary", 2),
+        ("build-images", "--nope", 2),
+    ] {
+        let output = stand.command(script, "exit 0").arg(argument).output()?;
+        let said = text(&output);
+        ensure!(
+            output.status.code() == Some(code),
+            "{script} {argument}: {said}"
+        );
+        ensure!(!said.is_empty() && !said.contains("pipefail"), "{said}");
+    }
+    let calls = stand.calls();
+    let touched = ["stop\n", "rm\n", "run\n", "build\n"];
+    ensure!(!touched.iter().any(|call| calls.contains(call)), "{calls}");
+    Ok(())
+}

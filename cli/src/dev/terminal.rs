@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use service_kit::CancellationToken;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use service_kit::drain::StopSignals;
 
 use crate::address::DEFAULT;
 use crate::error::Error;
@@ -169,25 +169,17 @@ pub(super) fn on_signals(
     printer: Printer,
     leftovers: Leftovers,
 ) -> std::io::Result<CancellationToken> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = StopSignals::watch()?;
     let drain = CancellationToken::new();
     let token = drain.clone();
     tokio::spawn(async move {
-        either(&mut interrupt, &mut terminate).await;
+        signals.next().await;
         token.cancel();
-        either(&mut interrupt, &mut terminate).await;
+        signals.second().await;
         printer.err(&leftovers.text());
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
     Ok(drain)
-}
-
-async fn either(one: &mut Signal, other: &mut Signal) {
-    tokio::select! {
-        _ = one.recv() => {}
-        _ = other.recv() => {}
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,7 +11,7 @@ use crate::connection::JobWithAllocs;
 use crate::exit::Exit;
 use crate::output::printable;
 use crate::render::Style;
-use crate::render::deployment_hold::DeploymentHold;
+use crate::render::deployment_hold::{DeploymentHold, failed_before};
 
 /// Consecutive failed requests before the monitor gives up. With the backoff (1 s doubling to 12 s)
 /// this takes about 90 s, enough for a restart or failover of the gateway. Source: Nomad's monitor.
@@ -228,7 +228,8 @@ fn unless_blocked(style: &Style, event: &Event, next: Next, out: &mut Vec<Output
             Next::Ended(Exit::Failure)
         }
         None => {
-            if let Some(sentence) = nothing_runs(found) {
+            let failed = failed_before(style, &found.job, &found.deployments);
+            if let Some(sentence) = nothing_runs(found).or(failed) {
                 out.push(Output::Step(sentence));
                 return Next::Ended(Exit::Failure);
             }

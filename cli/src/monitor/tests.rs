@@ -384,7 +384,19 @@ fn nothing_is_placed_of_a_version_whose_deployment_has_failed_and_that_is_a_fail
     assert_eq!(
         lines.last().unwrap(),
         "==> T: Deployment \"5e6f7a8b\" of version 1 has failed and holds back placements: change \
-         the job file, or 'kafila job revert web VERSION'"
+         the job file, or 'kafila job revert web VERSION', or try it again with 'kafila job run -force \
+         FILE'"
+    );
+    // Its allocations may all run by now: it is a failure nevertheless.
+    let Event::Job(mut complete) = at_work("failed") else {
+        panic!("an event about the job");
+    };
+    complete.allocs.push(alloc());
+    let (lines, ask) = start(vec![evaluation(idle(), vec![]), Event::Job(complete)]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert!(
+        lines.last().unwrap().contains("has failed before"),
+        "{lines:?}"
     );
     // Nor is it waited for a replacement that has no place then either.
     let delayed = v1::Evaluation {

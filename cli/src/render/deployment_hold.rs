@@ -36,12 +36,8 @@ impl<'a> DeploymentHold<'a> {
         if job.r#type() != "service" || job.stop() {
             return None;
         }
-        let deployment = deployments
-            .into_iter()
-            .filter(|it| it.job_create_index == job.create_index())
-            .max_by_key(|it| it.create_index)?;
-        let holds = matches!(deployment.status.as_str(), "failed" | "paused");
-        if !holds || deployment.job_version != job.version() {
+        let deployment = newest(job, deployments)?;
+        if !matches!(deployment.status.as_str(), "failed" | "paused") {
             return None;
         }
         let incomplete = |group: &'a v1::TaskGroup| {
@@ -112,11 +108,41 @@ impl<'a> DeploymentHold<'a> {
         let job = printable(self.job_id);
         match self.deployment.job_version {
             0 => format!(
-                "change the job file, then 'kafila job run FILE' ({job:?} has no earlier version)"
+                "change the job file, then 'kafila job run FILE' ({job:?} has no earlier version), or try \
+                 it again with 'kafila job run -force FILE'"
             ),
-            _ => format!("change the job file, or 'kafila job revert {job} VERSION'"),
+            _ => format!(
+                "change the job file, or 'kafila job revert {job} VERSION', or try it again with \
+                 'kafila job run -force FILE'"
+            ),
         }
     }
+}
+
+/// Says that the current version's deployment has failed, although its allocations may run by now; `None`:
+/// it has not.
+pub(crate) fn failed_before<'a>(
+    style: &Style,
+    job: &v1::Job,
+    deployments: impl IntoIterator<Item = &'a v1::Deployment>,
+) -> Option<String> {
+    let failed = newest(job, deployments).filter(|it| it.status == "failed")?;
+    let (id, version) = (style.id(&failed.id), failed.job_version);
+    Some(format!(
+        "Deployment \"{id}\" of version {version} has failed before, and nothing has changed: change the \
+         job file, or try it again with 'kafila job run -force FILE'"
+    ))
+}
+
+/// Returns the newest deployment of a job, if it is of the job's current version.
+fn newest<'a>(
+    job: &v1::Job,
+    deployments: impl IntoIterator<Item = &'a v1::Deployment>,
+) -> Option<&'a v1::Deployment> {
+    let own = deployments.into_iter();
+    let own = own.filter(|it| it.job_create_index == job.create_index());
+    let newest = own.max_by_key(|it| it.create_index)?;
+    (newest.job_version == job.version()).then_some(newest)
 }
 
 /// Tells whether an allocation keeps its node.
@@ -155,7 +181,8 @@ mod tests {
         assert_eq!(
             sentence(&job, &failed, &one).unwrap(),
             "deployment \"5e6f7a8b\" of version 1 has failed and holds back placements: change the \
-             job file, or 'kafila job revert web VERSION'"
+             job file, or 'kafila job revert web VERSION', or try it again with 'kafila job run -force \
+             FILE'"
         );
         let hold = DeploymentHold::find(&job, &failed, &one).unwrap();
         assert_eq!(

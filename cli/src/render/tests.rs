@@ -185,7 +185,7 @@ fn placements_held_back_by_a_deployment_are_explained() {
     };
     let section = "\nPlacement Failure\n\
                    Task Group \"app\" (1 of 2 not placed): held back, its deployment has failed\n  \
-                   -> change the job file, or 'kafila job revert web VERSION'\n";
+                   -> change the job file, or 'kafila job revert web VERSION', or try it again with 'kafila job run -force FILE'\n";
     let one = [fixtures::alloc()];
     let failed = render("failed", &one);
     assert!(failed.contains(section), "{failed}");

@@ -73,7 +73,9 @@ fn is_exposed(endpoint: &str) -> bool {
         return false;
     };
     let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address = host.parse::<std::net::IpAddr>();
     host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
@@ -295,7 +297,10 @@ mod tests {
             "http://127.0.0.1.example.org:2379",
         ] {
             let refused = etcd(remote).check_plaintext(&with_tls).unwrap_err();
-            assert!(refused.contains(remote) && refused.contains("etcd.ca_file"), "{refused}");
+            assert!(
+                refused.contains(remote) && refused.contains("etcd.ca_file"),
+                "{refused}"
+            );
             let accepted = EtcdConfig {
                 dangerously_expose_plaintext: true,
                 ..etcd(remote)

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use service_kit::{CancellationToken, TelemetryConfig, run_service};
 
@@ -112,9 +113,30 @@ fn a_second_signal_exits_at_once() {
     running.wait_for_line("running");
     running.signal("-TERM");
     running.wait_for_line("draining");
-    running.signal("-INT");
+    // One that is sent together with the first does not count.
+    for _ in 0..100 {
+        running.signal("-INT");
+        std::thread::sleep(Duration::from_millis(50));
+        if running.child.try_wait().unwrap().is_some() {
+            break;
+        }
+    }
     let (code, said) = running.end();
     assert_eq!(code, Some(130), "{said}");
+}
+
+/// `timeout` signals the process and its group.
+#[test]
+fn signals_that_are_sent_together_count_as_one() {
+    let mut running = Running::start("drains");
+    running.wait_for_line("running");
+    let pid = running.child.id().to_string();
+    let together = format!("kill -TERM {pid}; kill -INT {pid}; kill -TERM {pid}");
+    let status = Command::new("sh").args(["-c", &together]).status();
+    assert!(status.is_ok());
+    let (code, said) = running.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("drained"), "{said}");
 }
 
 #[test]

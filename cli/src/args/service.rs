@@ -81,7 +81,7 @@ macro_rules! examples {
             $service,
             $variable,
             "etcd.endpoints",
-            "http://10.0.0.1:2379,http://10.0.0.2:2379"
+            "https://10.0.0.1:2379,https://10.0.0.2:2379"
         )
     };
 }
@@ -105,7 +105,7 @@ const CLIENT_NODE: &str = examples!(
     "client-node",
     "KAFILA_CLIENT_NODE__GATEWAYS",
     "gateways",
-    "http://10.0.0.9:4646"
+    "https://10.0.0.9:4646"
 );
 
 #[cfg(test)]

@@ -60,6 +60,11 @@ pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Err
             continue;
         }
         let url = &context.connection.address().url;
+        // Of several, the one that answers first is asked.
+        let url = match url.contains(',') {
+            true => format!("a gateway of {url}"),
+            false => url.clone(),
+        };
         let Some(problem) = found? else {
             context.printer.out(&format!("{url} is ready"))?;
             return Ok(Exit::Success);

@@ -10,6 +10,8 @@ pub(crate) fn status(status: &v1::GetEtcdStatusResponse) -> String {
     let mut table = Table::new([
         "Member", "Version", "Role", "Size", "In Use", "Quota", "Status",
     ]);
+    let mut members = status.members.iter();
+    let has_leader = status.revision > 0 || members.any(|member| member.is_leader);
     for member in &status.members {
         if !member.error.is_empty() {
             let cells = [&member.endpoint, "", "", "", "", "", &member.error];
@@ -19,10 +21,11 @@ pub(crate) fn status(status: &v1::GetEtcdStatusResponse) -> String {
         table.row([
             member.endpoint.clone(),
             member.version.clone(),
-            if member.is_leader {
-                "leader"
-            } else {
-                "follower"
+            match member.is_leader {
+                true => "leader",
+                false if has_leader => "follower",
+                // Without a majority of the members there is none.
+                false => "no leader",
             }
             .to_owned(),
             of_quota(member.db_bytes, member.quota_bytes),
@@ -115,5 +118,23 @@ mod tests {
             ..Default::default()
         };
         assert!(status(&well).contains("New Work = accepted"));
+    }
+
+    #[test]
+    fn a_member_without_a_majority_is_no_follower() {
+        let alone = v1::EtcdMember {
+            endpoint: "http://10.0.0.1:2379".to_owned(),
+            version: "3.5.30".to_owned(),
+            ..v1::EtcdMember::default()
+        };
+        let with_revision = |revision| {
+            status(&v1::GetEtcdStatusResponse {
+                revision,
+                members: vec![alone.clone()],
+                ..v1::GetEtcdStatusResponse::default()
+            })
+        };
+        assert!(with_revision(0).contains("no leader"));
+        assert!(with_revision(7).contains("follower"));
     }
 }

@@ -150,7 +150,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "local-state",
-        &["lifecycle", "model", "blocking", "service-kit"],
+        &["lifecycle", "model", "blocking", "pki", "service-kit"],
     ),
     (
         "service-kit",

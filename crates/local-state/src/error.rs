@@ -1,4 +1,4 @@
-//! Failures to open a node's storage.
+//! Failures to open a node's storage, and to use its certificate.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,12 @@ pub enum Error {
         what: &'static str,
         #[source]
         source: std::io::Error,
+    },
+    #[error("{} cannot be used", path.display())]
+    Certificate {
+        path: PathBuf,
+        #[source]
+        source: pki::Error,
     },
     #[error("{} does not hold an id: restore it, or remove it to make this a new node", path.display())]
     BadIdentity { path: PathBuf },

@@ -1,10 +1,12 @@
-//! Local state of a node: its identity and its database, which survive the agent.
+//! Local state of a node: its identity, its certificate and its database, which survive the agent.
 //!
 //! In reading order: [`storage`] opens a node's storage, a data directory or memory; [`identity`] is
 //! the node's id and secret; [`state`] is the handle to write with; [`records`] are keys and values,
 //! [`queue`] the pending writes, [`writer`] the thread that commits them, [`disk`] the database
-//! file, [`memory`] its stand-in in simulations.
+//! file, [`memory`] its stand-in in simulations. [`certificate`] has the files of a certificate that the
+//! node gets itself.
 
+mod certificate;
 mod disk;
 mod error;
 mod identity;
@@ -16,6 +18,7 @@ mod state;
 mod storage;
 mod writer;
 
+pub use certificate::CertificateFiles;
 pub use error::Error;
 pub use identity::{CertifiedId, Identity};
 pub use memory::Memory;

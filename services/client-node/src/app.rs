@@ -12,7 +12,7 @@ use fingerprint::Offers;
 use futures::future::BoxFuture;
 use identity::Role;
 use lifecycle::Limits;
-use local_state::{CertifiedId, Memory, Opened, Restored, Storage};
+use local_state::{CertificateFiles, CertifiedId, Memory, Opened, Restored, Storage};
 use model::Node;
 use proto::internal::v1::node_files_server::NodeFilesServer;
 use service_kit::server::{ServeOptions, bind, serve};
@@ -59,7 +59,7 @@ pub struct App {
     /// `None` on a simulated node.
     listeners: Option<Listeners>,
     /// The certificate that the node renews; `None`: operators do.
-    own_certificate: Option<introduction::Files>,
+    own_certificate: Option<CertificateFiles>,
 }
 
 struct Listeners {
@@ -395,7 +395,7 @@ struct Parts {
     machine: Machine,
     vault: Option<task_vault::Node>,
     listeners: Option<Listeners>,
-    own_certificate: Option<introduction::Files>,
+    own_certificate: Option<CertificateFiles>,
 }
 
 /// Returns the node's Vault, if it has one.

@@ -24,12 +24,6 @@ pub enum Error {
     Refused { gateway: String, problem: String },
     #[error(transparent)]
     Tls(#[from] tls::Error),
-    #[error("{path} cannot be used")]
-    Certificate {
-        path: PathBuf,
-        #[source]
-        source: pki::Error,
-    },
     #[error("cannot read or write {path}")]
     File {
         path: PathBuf,

@@ -2,17 +2,17 @@
 //! expires.
 //!
 //! The node makes its key before the first request and keeps it: a repeated request, after a lost answer
-//! or a restart, gets the same id. In reading order: [`Files`] are the node's own certificate and key,
-//! [`introduce`] gets the first certificate, [`renewal`] the next ones. Certificates that operators make
+//! or a restart, gets the same id. In reading order: [`CertificateFiles`] are the node's own certificate
+//! and key, [`introduce`] gets the first certificate, [`renewal`] the next ones. Certificates that operators make
 //! are not touched: those in `tls.cert_file` without a token.
 
-mod files;
 mod renewal;
 
 use std::path::Path;
 use std::time::Duration;
 
 use identity::Role;
+use local_state::CertificateFiles;
 use proto::internal::v1::IntroduceNodeRequest;
 use proto::internal::v1::node_introductions_client::NodeIntroductionsClient;
 use service_kit::{Backoff, IdSource, Transport, request};
@@ -21,7 +21,6 @@ use tokio::time::sleep;
 use tonic::{Code, Status};
 use tracing::{info, warn};
 
-pub(crate) use self::files::Files;
 pub(crate) use self::renewal::run as keep_renewed;
 use crate::config::Config;
 use crate::error::Error;
@@ -40,13 +39,22 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 ///
 /// # Errors
 /// The token is refused, there is none, or a file cannot be read or written.
-pub(crate) async fn prepare(config: &mut Config, ids: &IdSource) -> Result<Option<Files>, Error> {
-    let Some(files) = Files::of(config)? else {
+pub(crate) async fn prepare(
+    config: &mut Config,
+    ids: &IdSource,
+) -> Result<Option<CertificateFiles>, Error> {
+    let has_token = config.introduction.is_set();
+    let chosen = CertificateFiles::choose(&config.tls, config.data_dir.as_deref(), has_token);
+    let chosen = chosen.map_err(|(field, problem)| Error::Setting {
+        field: field.to_owned(),
+        problem: problem.to_owned(),
+    })?;
+    let Some(files) = chosen else {
         return Ok(None);
     };
     config.tls.cert_file = Some(files.cert.clone());
     config.tls.key_file = Some(files.key.clone());
-    // `Files::of` has checked it.
+    // `CertificateFiles::choose` has checked it.
     let ca_file = config.tls.ca_file.clone().unwrap_or_default();
     if let Some(reason) = files.missing(now())? {
         let token = config.introduction.read()?.ok_or_else(|| Error::Setting {
@@ -72,7 +80,7 @@ async fn introduce(
     config: &Config,
     ca_file: &Path,
     token: &str,
-    files: &Files,
+    files: &CertificateFiles,
     ids: &IdSource,
 ) -> Result<(), Error> {
     let transport = Transport::without_certificate(ca_file, &config.tls.region)?;

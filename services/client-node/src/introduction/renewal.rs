@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use local_state::{CertificateFiles, Error};
 use proto::internal::v1::RenewCertificateRequest;
 use proto::internal::v1::node_introductions_client::NodeIntroductionsClient;
 use service_kit::{Backoff, CancellationToken, Clock, request};
@@ -9,10 +10,8 @@ use tokio::time::sleep;
 use tonic::Status;
 use tracing::{error, info, warn};
 
-use super::files::Files;
 use super::{CALL_TIMEOUT, describe};
 use crate::context::Context;
-use crate::error::Error;
 use crate::session::gateways::Gateways;
 
 /// Interval of looks at the certificate: the wall clock may step, and an operator may replace the file.
@@ -27,7 +26,7 @@ const MIN_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) async fn run(
     context: &Context,
     gateways: &Gateways,
-    files: Option<Files>,
+    files: Option<CertificateFiles>,
     clock: Clock,
     ended: CancellationToken,
 ) {
@@ -65,7 +64,7 @@ pub(crate) async fn run(
 }
 
 /// Returns the time until the renewal; `None`: it is due.
-async fn look(files: &Files, clock: &Clock) -> Result<Option<Duration>, Error> {
+async fn look(files: &CertificateFiles, clock: &Clock) -> Result<Option<Duration>, Error> {
     let files = files.clone();
     let read = blocking::spawn(move || files.description()).await;
     let description = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
@@ -75,11 +74,11 @@ async fn look(files: &Files, clock: &Clock) -> Result<Option<Duration>, Error> {
 }
 
 /// Gets a certificate from the current gateway. The problem is for the log.
-async fn renew(gateways: &Gateways, files: &Files) -> Result<(), String> {
+async fn renew(gateways: &Gateways, files: &CertificateFiles) -> Result<(), String> {
     let (address, channel) = gateways.current_channel().map_err(|it| describe(&it))?;
     let of_file = |error: Error| service_kit::run::chain(&error);
     let message = RenewCertificateRequest {
-        signing_request: on_disk(files, Files::signing_request)
+        signing_request: on_disk(files, CertificateFiles::signing_request)
             .await
             .map_err(of_file)?,
     };
@@ -104,8 +103,8 @@ fn refused(gateways: &Gateways, address: &str, status: &Status) -> String {
 
 /// File systems may block.
 async fn on_disk<T: Send + 'static>(
-    files: &Files,
-    act: impl FnOnce(&Files) -> Result<T, Error> + Send + 'static,
+    files: &CertificateFiles,
+    act: impl FnOnce(&CertificateFiles) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let files = files.clone();
     let acted = blocking::spawn(move || act(&files)).await;

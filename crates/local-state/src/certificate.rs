@@ -6,8 +6,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pki::Description;
+use service_kit::TlsConfig;
 
-use crate::config::Config;
 use crate::error::Error;
 
 /// The directory of both below `data_dir`, readable for the agent only.
@@ -17,37 +17,34 @@ const KEY_FILE: &str = "node-key.pem";
 
 /// The files of a node's own certificate and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Files {
-    pub(crate) cert: PathBuf,
-    pub(crate) key: PathBuf,
+pub struct CertificateFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
 }
 
-impl Files {
+impl CertificateFiles {
     /// Returns the files that the node keeps itself: those in `tls` with a token, else those in
     /// `data_dir`. `None`: plaintext, or a certificate that operators make.
     ///
     /// # Errors
-    /// A token without the certificate of an authority or without a place for the files.
-    pub(super) fn of(config: &Config) -> Result<Option<Self>, Error> {
-        let wrong = |field: &str, problem: &str| {
-            Err(Error::Setting {
-                field: field.to_owned(),
-                problem: problem.to_owned(),
-            })
-        };
-        let tls = &config.tls;
-        let has_token = config.introduction.is_set();
+    /// The setting and its problem: a token without the certificate of an authority or without a place for
+    /// the files.
+    pub fn choose(
+        tls: &TlsConfig,
+        data_dir: Option<&Path>,
+        has_token: bool,
+    ) -> Result<Option<Self>, (&'static str, &'static str)> {
         if tls.ca_file.is_none() {
             return match has_token {
-                true => wrong(
+                true => Err((
                     "tls.ca_file",
                     "is not set beside `introduction`: want the certificate of the cluster's CA, which \
                      gateways are verified by",
-                ),
+                )),
                 false => Ok(None),
             };
         }
-        match (&tls.cert_file, &tls.key_file, &config.data_dir) {
+        match (&tls.cert_file, &tls.key_file, data_dir) {
             (Some(_), Some(_), _) if !has_token => Ok(None),
             (Some(cert), Some(key), _) => Ok(Some(Self {
                 cert: cert.clone(),
@@ -60,18 +57,21 @@ impl Files {
                     key: directory.join(KEY_FILE),
                 }))
             }
-            (None, None, None) if has_token => wrong(
+            (None, None, None) if has_token => Err((
                 "data_dir",
                 "is not set beside `introduction`: want a directory for the certificate and its key, or \
                  `tls.cert_file` and `tls.key_file`",
-            ),
-            // `Transport::open` explains it.
+            )),
+            // `service_kit::Transport::open` explains it.
             _ => Ok(None),
         }
     }
 
     /// Returns the reason for a first certificate; `None`: there is one, valid at `now` (Unix seconds).
-    pub(super) fn missing(&self, now: i64) -> Result<Option<String>, Error> {
+    ///
+    /// # Errors
+    /// The certificate cannot be read, or is none.
+    pub fn missing(&self, now: i64) -> Result<Option<String>, Error> {
         let cert = self.cert.display();
         Ok(match self.description()? {
             None => Some(format!("there is no {cert}")),
@@ -83,7 +83,10 @@ impl Files {
     }
 
     /// Returns what the certificate says; `None`: there is none.
-    pub(super) fn description(&self) -> Result<Option<Description>, Error> {
+    ///
+    /// # Errors
+    /// The certificate cannot be read, or is none.
+    pub fn description(&self) -> Result<Option<Description>, Error> {
         let text = match fs::read_to_string(&self.cert) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -97,7 +100,10 @@ impl Files {
     }
 
     /// Returns the signing request of the node's key, which is made and stored first if there is none.
-    pub(super) fn signing_request(&self) -> Result<Vec<u8>, Error> {
+    ///
+    /// # Errors
+    /// The key cannot be read or written, or is none.
+    pub fn signing_request(&self) -> Result<Vec<u8>, Error> {
         let failed = |source| Error::Certificate {
             path: self.key.clone(),
             source,
@@ -115,7 +121,10 @@ impl Files {
     }
 
     /// Replaces the certificate.
-    pub(super) fn store(&self, certificate: &str) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The text is no certificate, or the file cannot be written.
+    pub fn store(&self, certificate: &str) -> Result<(), Error> {
         Description::read(certificate).map_err(|source| Error::Certificate {
             path: self.cert.clone(),
             source,
@@ -125,8 +134,9 @@ impl Files {
 }
 
 fn path_error(path: &Path, source: io::Error) -> Error {
-    Error::File {
+    Error::Path {
         path: path.to_owned(),
+        what: "cannot read or write the file",
         source,
     }
 }
@@ -164,46 +174,43 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::config::Secret;
 
-    fn config(change: impl Fn(&mut Config)) -> Config {
-        let mut config = Config::default();
-        change(&mut config);
-        config
-    }
-
-    fn set_own(config: &mut Config) {
-        config.tls.cert_file = Some("own.pem".into());
-        config.tls.key_file = Some("own-key.pem".into());
+    fn tls(has_ca: bool, has_own: bool) -> TlsConfig {
+        let file = |exists: bool, name: &str| exists.then(|| PathBuf::from(name));
+        TlsConfig {
+            ca_file: file(has_ca, "ca.pem"),
+            cert_file: file(has_own, "own.pem"),
+            key_file: file(has_own, "own-key.pem"),
+            ..TlsConfig::default()
+        }
     }
 
     #[test]
     fn a_node_keeps_its_own_files_with_a_token_or_without_files_of_an_operator() {
-        let token = |it: &mut Config| it.introduction.token = Secret::new("t");
-        let ca = |it: &mut Config| it.tls.ca_file = Some("ca.pem".into());
-        let data = |it: &mut Config| it.data_dir = Some("/data".into());
-        let of = |change: &dyn Fn(&mut Config)| {
-            let found = Files::of(&config(|it| change(it)));
-            found.map(|files| files.map(|files| files.cert.display().to_string()))
+        let choose = |has_ca, has_data: bool, has_own, has_token| {
+            let data_dir = has_data.then_some(Path::new("/data"));
+            let chosen = CertificateFiles::choose(&tls(has_ca, has_own), data_dir, has_token);
+            chosen.map(|files| files.map(|files| files.cert.display().to_string()))
         };
         let in_data = Some("/data/tls/node.pem".to_owned());
-        assert_eq!(of(&|_| ()).unwrap(), None, "plaintext");
-        assert_eq!(of(&|it| (ca(it), data(it), token(it)).2).unwrap(), in_data);
+        assert_eq!(choose(false, false, false, false), Ok(None), "plaintext");
+        assert_eq!(choose(true, true, false, true), Ok(in_data.clone()));
         // The token is gone after the first start.
-        assert_eq!(of(&|it| (ca(it), data(it)).1).unwrap(), in_data);
-        assert_eq!(of(&|it| (ca(it), data(it), set_own(it)).2).unwrap(), None);
-        let own = of(&|it| (ca(it), data(it), set_own(it), token(it)).3);
-        assert_eq!(own.unwrap(), Some("own.pem".to_owned()));
-        let error = of(&|it| (data(it), token(it)).1).unwrap_err();
-        assert!(error.to_string().contains("tls.ca_file"), "{error}");
-        let error = of(&|it| (ca(it), token(it)).1).unwrap_err();
-        assert!(error.to_string().contains("data_dir"), "{error}");
+        assert_eq!(choose(true, true, false, false), Ok(in_data));
+        assert_eq!(choose(true, true, true, false), Ok(None));
+        let own = Some("own.pem".to_owned());
+        assert_eq!(choose(true, true, true, true), Ok(own));
+        assert_eq!(
+            choose(false, true, false, true).unwrap_err().0,
+            "tls.ca_file"
+        );
+        assert_eq!(choose(true, false, false, true).unwrap_err().0, "data_dir");
     }
 
     #[test]
     fn the_key_is_made_once_for_the_agent_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files {
+        let files = CertificateFiles {
             cert: folder.path().join("tls/node.pem"),
             key: folder.path().join("tls/node-key.pem"),
         };
@@ -222,7 +229,7 @@ mod tests {
     #[test]
     fn an_expired_certificate_counts_as_missing() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files {
+        let files = CertificateFiles {
             cert: folder.path().join("node.pem"),
             key: folder.path().join("node-key.pem"),
         };

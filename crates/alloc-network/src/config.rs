@@ -56,37 +56,40 @@ impl Default for NetworkConfig {
 }
 
 impl NetworkConfig {
-    /// Returns the first wrong setting and its problem.
-    pub fn problem(&self) -> Option<(&'static str, String)> {
+    /// Refuses invalid settings.
+    ///
+    /// # Errors
+    /// The first setting that is wrong, below `network`, and its problem.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
         let name = &self.bridge_name;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > MAX_INTERFACE || !name.chars().all(is_plain) {
             let problem = format!(
                 "{name:?} is no interface name: want 1 to {MAX_INTERFACE} letters, digits, '-', '_' or '.'"
             );
-            return Some(("network.bridge_name", problem));
+            return Err(("bridge_name", problem));
         }
         if !is_subnet(&self.bridge_subnet, IpAddr::is_ipv4) {
             let problem = format!(
                 "{:?} is no IPv4 subnet: want one as in 172.26.64.0/20",
                 self.bridge_subnet
             );
-            return Some(("network.bridge_subnet", problem));
+            return Err(("bridge_subnet", problem));
         }
         let subnet = &self.bridge_subnet_ipv6;
         if !subnet.is_empty() && !is_subnet(subnet, IpAddr::is_ipv6) {
             let problem =
                 format!("{subnet:?} is no IPv6 subnet: want one as in fd00:a110:c8::/120");
-            return Some(("network.bridge_subnet_ipv6", problem));
+            return Err(("bridge_subnet_ipv6", problem));
         }
         if !self.run_dir.is_absolute() {
             let problem = format!(
                 "{} is relative: want an absolute path",
                 self.run_dir.display()
             );
-            return Some(("network.run_dir", problem));
+            return Err(("run_dir", problem));
         }
-        None
+        Ok(())
     }
 }
 
@@ -110,31 +113,26 @@ mod tests {
 
     #[test]
     fn wrong_settings_are_named() {
-        assert_eq!(NetworkConfig::default().problem(), None);
+        assert_eq!(NetworkConfig::default().check(), Ok(()));
         type Change = fn(&mut NetworkConfig);
         let table: [(&str, Change); 8] = [
-            ("network.bridge_name", |it| it.bridge_name.clear()),
-            ("network.bridge_name", |it| it.bridge_name = "b".repeat(16)),
-            ("network.bridge_name", |it| it.bridge_name = "a b".into()),
-            ("network.bridge_subnet", |it| {
-                it.bridge_subnet = "10.0.0.0".into()
-            }),
-            ("network.bridge_subnet", |it| {
+            ("bridge_name", |it| it.bridge_name.clear()),
+            ("bridge_name", |it| it.bridge_name = "b".repeat(16)),
+            ("bridge_name", |it| it.bridge_name = "a b".into()),
+            ("bridge_subnet", |it| it.bridge_subnet = "10.0.0.0".into()),
+            ("bridge_subnet", |it| {
                 it.bridge_subnet = "10.0.0.0/31".into()
             }),
-            ("network.bridge_subnet", |it| {
-                it.bridge_subnet = "fd00::/64".into()
-            }),
-            ("network.bridge_subnet_ipv6", |it| {
+            ("bridge_subnet", |it| it.bridge_subnet = "fd00::/64".into()),
+            ("bridge_subnet_ipv6", |it| {
                 it.bridge_subnet_ipv6 = "10.0.0.0/8".into()
             }),
-            ("network.run_dir", |it| it.run_dir = "run".into()),
+            ("run_dir", |it| it.run_dir = "run".into()),
         ];
         for (field, change) in table {
             let mut config = NetworkConfig::default();
             change(&mut config);
-            let problem = config.problem().map(|(field, _)| field);
-            assert_eq!(problem, Some(field));
+            assert_eq!(config.check().unwrap_err().0, field);
         }
     }
 }

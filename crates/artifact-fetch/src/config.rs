@@ -101,15 +101,18 @@ impl Default for ArtifactConfig {
 }
 
 impl ArtifactConfig {
-    /// Returns the first setting that is wrong, below `artifact`, and its problem.
-    pub fn problem(&self) -> Option<(&'static str, String)> {
+    /// Refuses settings with which no download could succeed.
+    ///
+    /// # Errors
+    /// The first setting that is wrong, below `artifact`, and its problem.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
         let unknown = self
             .schemes
             .iter()
             .find(|it| !SCHEMES.contains(&it.as_str()));
         if let Some(scheme) = unknown {
             let problem = format!("{scheme:?} is unknown: want some of {}", SCHEMES.join(", "));
-            return Some(("schemes", problem));
+            return Err(("schemes", problem));
         }
         for (field, value) in [
             ("timeout", self.timeout),
@@ -117,7 +120,7 @@ impl ArtifactConfig {
         ] {
             if value.is_zero() {
                 let problem = "is 0s: every download would fail at once; want a duration, as in 1m";
-                return Some((field, problem.to_owned()));
+                return Err((field, problem.to_owned()));
             }
         }
         for (field, value) in [
@@ -129,15 +132,15 @@ impl ArtifactConfig {
         ] {
             if value == 0 {
                 let problem = "is 0: no download could succeed; want 1 or more".to_owned();
-                return Some((field, problem));
+                return Err((field, problem));
             }
         }
         let relative = self.read_paths.iter().find(|path| !path.starts_with('/'));
         if let Some(path) = relative {
             let problem = format!("{path:?} is not absolute: want a path that starts with /");
-            return Some(("read_paths", problem));
+            return Err(("read_paths", problem));
         }
-        None
+        Ok(())
     }
 
     pub(crate) fn extra_paths(&self) -> Vec<PathBuf> {
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn settings_with_which_no_download_succeeds_are_refused() {
-        assert_eq!(ArtifactConfig::default().problem(), None);
+        assert_eq!(ArtifactConfig::default().check(), Ok(()));
         type Change = fn(&mut ArtifactConfig);
         let table: [(&str, Change); 5] = [
             ("schemes", |it| it.schemes = vec!["ftp".to_owned()]),
@@ -163,7 +166,7 @@ mod tests {
         for (field, change) in table {
             let mut config = ArtifactConfig::default();
             change(&mut config);
-            assert_eq!(config.problem().map(|it| it.0), Some(field));
+            assert_eq!(config.check().unwrap_err().0, field);
         }
     }
 }

@@ -114,3 +114,37 @@ impl Default for DockerConfig {
         }
     }
 }
+
+impl DockerConfig {
+    /// Refuses settings with which no image could be pulled.
+    ///
+    /// # Errors
+    /// The first setting that is wrong, below `drivers.docker`, and its problem.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        for (field, timeout) in [
+            ("image_pull_timeout", self.image_pull_timeout),
+            ("pull_activity_timeout", self.pull_activity_timeout),
+        ] {
+            if timeout.is_zero() {
+                let problem = "is 0s: every pull would fail at once; want a duration, as in 1m";
+                return Err((field, problem.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_with_which_no_image_could_be_pulled_are_refused() {
+        assert_eq!(DockerConfig::default().check(), Ok(()));
+        let config = DockerConfig {
+            pull_activity_timeout: Duration::ZERO,
+            ..DockerConfig::default()
+        };
+        assert_eq!(config.check().unwrap_err().0, "pull_activity_timeout");
+    }
+}

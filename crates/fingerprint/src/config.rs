@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use model::NodePool;
+use model::node::MAX_NAME_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// The source of the sections, for a configuration file that explains itself.
@@ -43,6 +45,45 @@ pub struct Config {
     pub min_dynamic_port: u16,
     /// Inclusive.
     pub max_dynamic_port: u16,
+}
+
+impl Config {
+    /// Refuses settings that every gateway would refuse in the node's record: a retry would not help.
+    ///
+    /// # Errors
+    /// The first setting that is wrong, and its problem.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.datacenter.is_empty() {
+            return Err(("datacenter", "is empty: want a name, as in dc1".to_owned()));
+        }
+        let name = self.name.as_deref().unwrap_or("from the host");
+        if name.is_empty() {
+            let problem = "is empty: want a name, or leave it out for the host's".to_owned();
+            return Err(("name", problem));
+        }
+        for (field, text) in [("datacenter", self.datacenter.as_str()), ("name", name)] {
+            if text.len() > MAX_NAME_BYTES {
+                let problem = format!("has {} bytes: want at most {MAX_NAME_BYTES}", text.len());
+                return Err((field, problem));
+            }
+        }
+        if self.node_pool == NodePool::ALL {
+            let problem =
+                "\"all\" means every pool: want the name of one, as in default".to_owned();
+            return Err(("node_pool", problem));
+        }
+        if let Some(problem) = NodePool::name_problem(&self.node_pool) {
+            return Err(("node_pool", problem));
+        }
+        if self.min_dynamic_port > self.max_dynamic_port {
+            let problem = format!(
+                "{} is above `max_dynamic_port`, {}: want a range such as 20000 to 32000",
+                self.min_dynamic_port, self.max_dynamic_port
+            );
+            return Err(("min_dynamic_port", problem));
+        }
+        Ok(())
+    }
 }
 
 /// Resources of the machine that are withheld from allocations.

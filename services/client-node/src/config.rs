@@ -11,8 +11,6 @@ pub use docker_driver::DockerConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
 use lifecycle::gc::Thresholds;
-use model::NodePool;
-use model::node::MAX_NAME_BYTES;
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
@@ -283,6 +281,20 @@ impl Default for GcConfig {
 }
 
 impl GcConfig {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        for (field, percent) in [
+            ("disk_usage_threshold", self.disk_usage_threshold),
+            ("inode_usage_threshold", self.inode_usage_threshold),
+        ] {
+            if percent > 100 {
+                let problem =
+                    format!("{percent} is not a percentage: want 0 to 100, 100 for never");
+                return Err((field, problem));
+            }
+        }
+        check_interval("interval", self.interval)
+    }
+
     pub(crate) fn thresholds(self) -> Thresholds {
         Thresholds {
             disk_percent: self.disk_usage_threshold,
@@ -322,87 +334,35 @@ impl Config {
     /// # Errors
     /// The first setting that is wrong.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let wrong = |field: &str, problem: String| {
-            Err(Error::Setting {
-                field: field.to_owned(),
+        let sections = [
+            ("", self.fingerprint().check()),
+            ("drivers.exec.", self.drivers.exec.check()),
+            ("drivers.docker.", self.drivers.docker.check()),
+            ("network.", self.network.check()),
+            ("vault.", self.vault.check()),
+            ("artifact.", self.artifact.check()),
+            ("gc.", self.gc.check()),
+            (
+                "",
+                check_interval("fingerprint_interval", self.fingerprint_interval),
+            ),
+        ];
+        for (section, checked) in sections {
+            checked.map_err(|(field, problem)| Error::Setting {
+                field: format!("{section}{field}"),
                 problem,
-            })
-        };
-        if self.datacenter.is_empty() {
-            return wrong("datacenter", "is empty: want a name, as in dc1".to_owned());
-        }
-        let name = self.name.as_deref().unwrap_or("from the host");
-        if name.is_empty() {
-            let problem = "is empty: want a name, or leave it out for the host's".to_owned();
-            return wrong("name", problem);
-        }
-        for (field, text) in [("datacenter", self.datacenter.as_str()), ("name", name)] {
-            if text.len() > MAX_NAME_BYTES {
-                let problem = format!("has {} bytes: want at most {MAX_NAME_BYTES}", text.len());
-                return wrong(field, problem);
-            }
-        }
-        if self.node_pool == NodePool::ALL {
-            let problem =
-                "\"all\" means every pool: want the name of one, as in default".to_owned();
-            return wrong("node_pool", problem);
-        }
-        if let Some(problem) = NodePool::name_problem(&self.node_pool) {
-            return wrong("node_pool", problem);
-        }
-        if self.min_dynamic_port > self.max_dynamic_port {
-            let problem = format!(
-                "{} is above `max_dynamic_port`, {}: want a range such as 20000 to 32000",
-                self.min_dynamic_port, self.max_dynamic_port
-            );
-            return wrong("min_dynamic_port", problem);
-        }
-        if let Err((field, problem)) = self.drivers.exec.check() {
-            return wrong(&format!("drivers.exec.{field}"), problem);
-        }
-        if let Err((field, problem)) = self.vault.check() {
-            return wrong(&format!("vault.{field}"), problem);
-        }
-        if let Some((field, problem)) = self.network.problem() {
-            return wrong(field, problem);
-        }
-        for (field, percent) in [
-            ("gc.disk_usage_threshold", self.gc.disk_usage_threshold),
-            ("gc.inode_usage_threshold", self.gc.inode_usage_threshold),
-        ] {
-            if percent > 100 {
-                let problem =
-                    format!("{percent} is not a percentage: want 0 to 100, 100 for never");
-                return wrong(field, problem);
-            }
-        }
-        if let Some((field, problem)) = self.artifact.problem() {
-            return wrong(&format!("artifact.{field}"), problem);
-        }
-        let loops = "its loop would keep a core busy";
-        let pulls = "every pull would fail at once";
-        let docker = &self.drivers.docker;
-        for (field, interval, effect) in [
-            ("gc.interval", self.gc.interval, loops),
-            ("fingerprint_interval", self.fingerprint_interval, loops),
-            (
-                "drivers.docker.image_pull_timeout",
-                docker.image_pull_timeout,
-                pulls,
-            ),
-            (
-                "drivers.docker.pull_activity_timeout",
-                docker.pull_activity_timeout,
-                pulls,
-            ),
-        ] {
-            if interval.is_zero() {
-                let problem = format!("is 0s: {effect}; want a duration, as in 1m");
-                return wrong(field, problem);
-            }
+            })?;
         }
         Ok(())
     }
+}
+
+fn check_interval(field: &'static str, interval: Duration) -> Result<(), (&'static str, String)> {
+    if interval.is_zero() {
+        let problem = "is 0s: its loop would keep a core busy; want a duration, as in 1m";
+        return Err((field, problem.to_owned()));
+    }
+    Ok(())
 }
 
 impl service_kit::print::Documented for Config {

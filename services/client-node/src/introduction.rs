@@ -24,6 +24,7 @@ use tracing::{info, warn};
 pub(crate) use self::renewal::run as keep_renewed;
 use crate::config::Config;
 use crate::error::Error;
+use crate::session::failure::cause;
 
 /// Timeout of one request for a certificate: the gateway reads and writes its store.
 const CALL_TIMEOUT: Duration = Duration::from_secs(15);
@@ -110,7 +111,7 @@ async fn introduce(
                 Err(status) => status,
             };
             let problem = describe(&status);
-            if is_final(&status) {
+            if cause(&status).ends_introduction() {
                 return Err(Error::Refused {
                     gateway: gateway.clone(),
                     problem,
@@ -137,14 +138,6 @@ async fn ask(
     Ok(answer.await?.into_inner())
 }
 
-/// Tells whether every gateway would refuse the token, so that retries do not help.
-fn is_final(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::PermissionDenied | Code::InvalidArgument
-    )
-}
-
 /// Returns the reason of a failure, with the setting to change.
 fn describe(status: &Status) -> String {
     match Problem::of(status) {
@@ -167,27 +160,5 @@ fn describe(status: &Status) -> String {
             "the gateway introduces no nodes: its version of Kafila is older".to_owned()
         }
         None => status.message().to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_refused_token_ends_the_attempts() {
-        for (code, is_expected) in [
-            (Code::PermissionDenied, true),
-            (Code::InvalidArgument, true),
-            // A gateway without a CA of nodes; another one may have it.
-            (Code::FailedPrecondition, false),
-            (Code::Unauthenticated, false),
-            (Code::Unimplemented, false),
-            (Code::ResourceExhausted, false),
-            (Code::Unavailable, false),
-            (Code::DeadlineExceeded, false),
-        ] {
-            assert_eq!(is_final(&Status::new(code, "")), is_expected, "{code:?}");
-        }
     }
 }

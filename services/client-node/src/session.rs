@@ -3,9 +3,11 @@
 //! Four loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
 //! loop of [`reports`]. All but the registration wait for the first registration. In reading
-//! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`retry`] is the backoff,
+//! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`failure`]
+//! reads the causes of failed calls, [`retry`] is the backoff,
 //! [`shared`] the loops' state; [`tokens`] gets the identity tokens of tasks, [`look_ups`] the data of their templates.
 
+pub(crate) mod failure;
 pub(crate) mod gateways;
 mod heartbeat;
 pub(crate) mod look_ups;

@@ -16,9 +16,10 @@ use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use service_kit::{CancellationToken, IdSource, TracedChannel, Transport};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
-use tonic::{Code, Response, Status};
+use tonic::{Response, Status};
 use tracing::{info, warn};
 
+use super::failure::cause;
 use super::tls_failure;
 
 /// A full list of a node with thousands of allocations is larger than gRPC's default of 4 MiB.
@@ -165,7 +166,7 @@ impl Gateways {
 
     /// Records a refusal. One that concerns the gateway, not the request, starts a failover.
     pub(crate) fn refused(&self, address: &str, status: &Status) {
-        if !is_gateway_failure(status) {
+        if !cause(status).is_of_gateway() {
             return;
         }
         if let Some(next) = self.lock().order.failed(address) {
@@ -228,20 +229,6 @@ impl Gateways {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns whether an error concerns the gateway, so that another one may answer otherwise.
-pub(crate) fn is_gateway_failure(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::Unavailable
-            | Code::DeadlineExceeded
-            | Code::Unknown
-            | Code::Cancelled
-            | Code::Internal
-            | Code::Unimplemented
-            | Code::ResourceExhausted
-    )
 }
 
 /// Returns the error with the gateway's address, because an operator with several gateways looks for the

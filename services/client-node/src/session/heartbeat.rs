@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tracing::{info, warn};
 
-use super::gateways::is_gateway_failure;
+use super::failure::cause;
 use super::retry::Retry;
 use super::shared::{Session, ttl_of};
 
@@ -57,7 +57,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
                 session.context.metrics.heartbeat_failures.inc();
                 session.note_refusal(&status);
                 let pause = retry.after("send a heartbeat", &status, &mut rng);
-                let has_others = is_gateway_failure(&status)
+                let has_others = cause(&status).is_of_gateway()
                     && heartbeats.not_delivered(&address, session.gateways.count());
                 // Not cut short by the success of another call: a gateway that refuses heartbeats may
                 // well accept reports.

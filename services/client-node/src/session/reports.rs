@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use lifecycle::{LastReport, Report};
 use model::AllocId;
+use node_session::Unacknowledged;
 use proto::internal::v1::{AllocationReport, ReportAllocationsRequest};
 use service_kit::{Backoff, CancellationToken, request};
 use task_runner::BATCH_INTERVAL;
 use tokio::time::{Instant, sleep_until};
-use tonic::{Code, Status};
+use tonic::Status;
 use tracing::{error, warn};
 
 use crate::context::Context;
+use crate::session::failure::cause;
 use crate::session::gateways::Gateways;
 
 /// Timeout for a gateway to store a batch: it waits for its own batch and a transaction.
@@ -69,8 +71,8 @@ pub(crate) async fn run(context: &Context, gateways: &Gateways, ended: Cancellat
     }
 }
 
-/// Sends a batch. A batch with an invalid report is sent report by report, so that the invalid one
-/// does not block the others.
+/// Sends a batch. One with a refused report is sent report by report, so that the refused one does not
+/// block the others.
 async fn send_or_split(
     context: &Context,
     gateways: &Gateways,
@@ -79,26 +81,20 @@ async fn send_or_split(
     let Err(status) = send(context, gateways, &batch).await else {
         return Ok(());
     };
-    let is_content_refused = matches!(
-        status.code(),
-        Code::InvalidArgument | Code::PermissionDenied
-    );
-    if !is_content_refused {
+    if cause(&status).of_batch() != Unacknowledged::Split {
         give_back(context, batch);
         return Err(status);
     }
     for (position, report) in batch.iter().enumerate() {
-        match send(context, gateways, std::slice::from_ref(report)).await {
-            Ok(()) => {}
-            Err(status) if matches!(status.code(), Code::InvalidArgument) => {
-                let (alloc_id, message) = (report.0, status.message());
-                error!(%alloc_id, message, "the servers refuse a report as invalid; it is not sent again");
-            }
-            Err(status) => {
-                give_back(context, batch[position..].to_vec());
-                return Err(status);
-            }
+        let Err(status) = send(context, gateways, std::slice::from_ref(report)).await else {
+            continue;
+        };
+        if cause(&status).of_report() != Unacknowledged::Drop {
+            give_back(context, batch[position..].to_vec());
+            return Err(status);
         }
+        let (alloc_id, message) = (report.0, status.message());
+        error!(%alloc_id, message, "the servers refuse a report as invalid; it is not sent again");
     }
     Ok(())
 }

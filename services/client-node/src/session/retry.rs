@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use rand::Rng;
 use service_kit::Backoff;
-use tonic::{Code, Status};
+use tonic::Status;
 use tracing::{error, warn};
+
+use super::failure::cause;
 
 /// Shortest and longest pause after an invalid request. The longest bounds the time until a node is
 /// accepted after the servers were corrected; a corrected node is restarted.
@@ -39,7 +41,7 @@ impl Retry {
         rng: &mut impl Rng,
     ) -> Duration {
         let (code, message) = (status.code(), status.message());
-        if code == Code::InvalidArgument {
+        if cause(status).is_invalid() {
             error!(
                 doing,
                 message,

@@ -7,8 +7,9 @@ use model::node::DEFAULT_HEARTBEAT_TTL;
 use model::{FieldErrors, Node};
 use service_kit::CancellationToken;
 use tokio::sync::{Notify, watch as latest};
-use tonic::{Code, Status};
+use tonic::Status;
 
+use super::failure::cause;
 use super::gateways::Gateways;
 use crate::allocations::agent::Agent;
 use crate::context::Context;
@@ -59,7 +60,7 @@ impl Session {
 
     /// Requests a new registration when a gateway does not know the node or its secret.
     pub(super) fn note_refusal(&self, status: &Status) {
-        if matches!(status.code(), Code::NotFound | Code::PermissionDenied) {
+        if cause(status).needs_registration() {
             self.unknown.notify_one();
         }
     }

@@ -8,9 +8,10 @@ use proto::internal::v1::{IdentityRequest, SignIdentitiesRequest, SignedIdentity
 use service_kit::request;
 use task_drivers::driver::BoxFuture;
 use task_runner::{TokenError, TokenSource};
-use tonic::{Code, Status};
+use tonic::Status;
 use workload_identity::{SignedToken, Token, TokenRequest, Workload};
 
+use crate::session::failure::cause;
 use crate::session::gateways::Gateways;
 
 /// Timeout of a call: a gateway signs within milliseconds, and may wait for the store first.
@@ -80,10 +81,9 @@ fn from_wire(signed: SignedIdentity) -> SignedToken {
 /// A node that is not registered yet is soon; the other refusals stay.
 fn error(status: &Status) -> TokenError {
     let message = status.message().to_owned();
-    match status.code() {
-        Code::InvalidArgument | Code::PermissionDenied | Code::FailedPrecondition => {
-            TokenError::Refused(message)
-        }
-        _ => TokenError::Unavailable(message),
+    if cause(status).refuses_tokens() {
+        TokenError::Refused(message)
+    } else {
+        TokenError::Unavailable(message)
     }
 }

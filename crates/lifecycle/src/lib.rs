@@ -13,7 +13,7 @@
 //! owns one machine per task ([`task`]); [`restart`] is the restart policy, [`gates`] the start
 //! order, [`kill`] the kill order, [`checks`] the states of service checks, [`health`] the verdict for
 //! a deployment, [`task_event`] the events that users read; [`reports`] queues reports to the servers;
-//! [`gc`] chooses allocations to remove.
+//! [`gc`] chooses allocations to remove, [`restore`] those that go on after a restart of the agent.
 //!
 //! Source: Nomad 2.0 behaviour, apart from the differences that the comments name.
 
@@ -28,6 +28,7 @@ mod health;
 mod kill;
 pub mod reports;
 mod restart;
+pub mod restore;
 pub mod spec;
 mod task;
 mod task_event;
@@ -46,6 +47,7 @@ pub use checks::{CheckKey, CheckResult, CheckStatus, Watched};
 pub use effect::Effect;
 pub use event::{Event, RestartScope, StartFailure, StartStep};
 pub use reports::{LastReport, Report, ReportQueue};
+pub use restore::{Restoration, boot_of, contact_age, kept_allocs, restoration};
 pub use spec::{AllocSpec, HealthSpec, Limits, Role, TaskSpec};
 pub use time::{Now, Uptime};
 pub use update_decision::{

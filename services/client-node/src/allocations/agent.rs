@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use lifecycle::gc::Candidate;
 use lifecycle::{
-    AllocState, Assignment, Boot, Known, NodeView, RestartRefusal, RestartScope, is_predecessor,
-    predecessors_first, unrunnable,
+    AllocState, Assignment, Boot, Known, NodeView, RestartRefusal, RestartScope, Restoration,
+    boot_of, contact_age, is_predecessor, restoration, unrunnable,
 };
-use local_state::{NodeState, Restored, decode};
+use local_state::{NodeState, Restored, Stored, decode};
 use model::{AllocId, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
@@ -81,9 +81,8 @@ impl Agent {
     /// Restores the runners of an earlier run of the agent. They find their running tasks again,
     /// whether or not a server can be reached.
     pub(crate) async fn restore(&self, restored: Restored, boot_id: &str) {
-        let is_same_boot = restored.node.boot_id == boot_id;
-        let boot = if is_same_boot { Boot::Same } else { Boot::New };
-        if !is_same_boot && !restored.node.boot_id.is_empty() {
+        let boot = boot_of(&restored.node.boot_id, boot_id);
+        if boot == Boot::New && !restored.node.boot_id.is_empty() {
             info!("the machine was rebooted; starting its tasks again");
         }
         let mut leftovers: HashMap<AllocId, Vec<TaskId>> = HashMap::new();
@@ -97,44 +96,27 @@ impl Agent {
             ..restored.node
         };
         self.context.tasks.state.put_node(&node).await;
-        let silence = self.context.tasks.clocks.wall().since(node.last_contact);
-        let had_contact = !node.last_contact.is_never();
+        let age = contact_age(node.last_contact, self.context.tasks.clocks.wall());
         let mut facts = Facts {
             node,
             leftovers,
             ..Facts::default()
         };
-        let mut found = Vec::new();
-        for (alloc_id, stored) in restored.allocs {
-            let record = stored
-                .alloc
-                .and_then(|bytes| decode::<Record>("alloc", &bytes));
-            let state = stored
-                .runner
-                .and_then(|bytes| decode::<AllocState>("runner", &bytes));
-            // Both records are needed. Servers assign wanted allocations again, and drivers find
-            // running tasks.
-            let (Some(record), Some(state)) = (record, state) else {
-                self.context.tasks.state.delete(alloc_id).await;
-                continue;
-            };
-            if let Some(digest) = stored.acked {
-                self.context
-                    .tasks
-                    .reporter
-                    .queue()
-                    .restore_acked(alloc_id, digest);
-            }
-            if let Some(last) = stored.last_report {
-                self.context
-                    .tasks
-                    .reporter
-                    .queue()
-                    .restore_last(alloc_id, last);
-            }
-            found.push((Assignment::from(record), state));
+        let mut stored = restored.allocs;
+        let Restoration {
+            restored,
+            incomplete,
+        } = restoration(
+            stored
+                .iter()
+                .map(|(alloc_id, stored)| read(*alloc_id, stored)),
+        );
+        for alloc_id in incomplete {
+            self.context.tasks.state.delete(alloc_id).await;
+            stored.remove(&alloc_id);
         }
-        for (assignment, state) in predecessors_first(found, |(assignment, _)| &assignment.alloc) {
+        self.restore_reports(stored);
+        for (assignment, state) in restored {
             self.restore_alloc(&mut facts, assignment, state, boot);
         }
         let handles: Vec<Handle> = lost_contact_counters(&facts);
@@ -142,12 +124,23 @@ impl Agent {
         let count = facts.allocs.len();
         *self.lock() = facts;
         self.count();
-        // The time without contact continues while the agent is down.
-        let age = if had_contact { silence } else { Duration::ZERO };
         for handle in handles {
             handle.send(Command::Contact { age }).await;
         }
         info!(allocations = count, "local state restored");
+    }
+
+    /// Restores the numbers and acknowledgements of reports.
+    fn restore_reports(&self, stored: BTreeMap<AllocId, Stored>) {
+        let reporter = &self.context.tasks.reporter;
+        for (alloc_id, stored) in stored {
+            if let Some(digest) = stored.acked {
+                reporter.queue().restore_acked(alloc_id, digest);
+            }
+            if let Some(last) = stored.last_report {
+                reporter.queue().restore_last(alloc_id, last);
+            }
+        }
     }
 
     fn restore_alloc(
@@ -377,6 +370,15 @@ impl Agent {
         // Each critical section leaves consistent facts.
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Decodes the records of an allocation.
+fn read(alloc_id: AllocId, stored: &Stored) -> (AllocId, Option<Assignment>, Option<AllocState>) {
+    let record = stored.alloc.as_deref();
+    let record = record.and_then(|bytes| decode::<Record>("alloc", bytes));
+    let state = stored.runner.as_deref();
+    let state = state.and_then(|bytes| decode::<AllocState>("runner", bytes));
+    (alloc_id, record.map(Assignment::from), state)
 }
 
 impl Source for Agent {

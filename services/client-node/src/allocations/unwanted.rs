@@ -1,14 +1,13 @@
 //! Removal of leftover tasks, networks and directories that no server wants.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::AllocId;
+use lifecycle::kept_allocs;
 use task_drivers::{TaskId, alloc_dirs};
 use task_runner::{network, remove_attempt};
 use tracing::{info, warn};
 
-use super::agent::{Agent, Facts};
+use super::agent::Agent;
 
 impl Agent {
     /// After a full list, ends the tasks of unlisted allocations and removes the networks and directories
@@ -19,7 +18,8 @@ impl Agent {
             let mut facts = self.lock();
             let leftovers = std::mem::take(&mut facts.leftovers);
             let is_first = !std::mem::replace(&mut facts.is_swept, true);
-            let wanted_dirs = is_first.then(|| wanted_dirs(&facts));
+            let wanted_dirs =
+                is_first.then(|| kept_allocs(facts.allocs.values().map(|entry| &entry.assignment)));
             (leftovers, wanted_dirs)
         };
         let unwanted: Vec<TaskId> = unwanted.into_values().flatten().collect();
@@ -59,15 +59,4 @@ impl Agent {
             }
         });
     }
-}
-
-/// Returns the allocations whose directories stay: known ones, and their predecessors, whose data
-/// may still move.
-fn wanted_dirs(facts: &Facts) -> BTreeSet<AllocId> {
-    facts
-        .allocs
-        .iter()
-        .flat_map(|(id, entry)| [Some(*id), entry.assignment.alloc.previous_alloc])
-        .flatten()
-        .collect()
 }

@@ -3,12 +3,20 @@
 //! This form is stored, compared and scheduled. The crate `spec` has the form that users write;
 //! the crate `jobspec` turns it into this one by defaults and rules.
 
+mod network;
+mod policies;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::network::{Dns, Network, Port};
+pub use self::policies::{
+    DelayFunction, DisconnectStrategy, HealthCheck, MigrateStrategy, ReconcileChoice,
+    ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
+};
 use crate::artifact::Artifact;
 use crate::constraint::{Affinity, Constraint, Spread};
 use crate::consul::Consul;
@@ -437,156 +445,6 @@ pub struct LogConfig {
     pub max_files: u32,
     pub max_file_size_mib: u32,
     pub disabled: bool,
-}
-
-/// Ports, and the network they are on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Network {
-    /// `host`, `bridge`, `none` or `cni/<name>` in a group; as written in a task.
-    pub mode: String,
-    pub ports: Vec<Port>,
-    /// As written; without effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mbits: Option<u32>,
-    /// Host name of the allocation; empty: the driver's choice. May contain references.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub hostname: String,
-    /// `None`: the node's resolver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dns: Option<Dns>,
-    /// Values for the plugins of a `cni/<name>` network. May contain references.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub cni_args: BTreeMap<String, String>,
-}
-
-/// The resolver of an allocation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dns {
-    pub servers: Vec<String>,
-    pub searches: Vec<String>,
-    pub options: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
-    pub label: String,
-    /// This very port of the host; `None`: one chosen by the scheduler.
-    pub static_port: Option<u16>,
-    /// The port inside the task's network; `None`: the same as on the host.
-    pub to: Option<u16>,
-    /// An alias of addresses of the node, or a reference to one, as in `${meta.network}`.
-    pub host_network: String,
-    /// Assigns a static port that is in use already.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ignore_collision: bool,
-}
-
-/// Restarts on the same node after a task fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestartPolicy {
-    pub attempts: u32,
-    #[serde(with = "duration_ns")]
-    pub interval: Duration,
-    #[serde(with = "duration_ns")]
-    pub delay: Duration,
-    pub mode: RestartMode,
-    /// Asks for what each start of a task does anyway: it renders the templates.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub render_templates: bool,
-}
-
-/// The reaction to the last attempt of an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RestartMode {
-    /// Wait for the next interval.
-    Delay,
-    /// Give up: the task has failed.
-    #[default]
-    Fail,
-}
-
-/// Replacements of a failed allocation: delays and attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReschedulePolicy {
-    pub attempts: u32,
-    #[serde(with = "duration_ns")]
-    pub interval: Duration,
-    #[serde(with = "duration_ns")]
-    pub delay: Duration,
-    pub delay_function: DelayFunction,
-    #[serde(with = "duration_ns")]
-    pub max_delay: Duration,
-    pub unlimited: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DelayFunction {
-    Constant,
-    Exponential,
-    Fibonacci,
-}
-
-/// Replacement of a group's old version by the new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UpdateStrategy {
-    /// Number replaced at once; 0: all, and no deployment.
-    pub max_parallel: u32,
-    pub health_check: HealthCheck,
-    #[serde(with = "duration_ns")]
-    pub min_healthy_time: Duration,
-    #[serde(with = "duration_ns")]
-    pub healthy_deadline: Duration,
-    /// Zero: none.
-    #[serde(with = "duration_ns")]
-    pub progress_deadline: Duration,
-    pub auto_revert: bool,
-    pub auto_promote: bool,
-    pub canary: u32,
-    #[serde(with = "duration_ns")]
-    pub stagger: Duration,
-}
-
-/// The source of an allocation's health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HealthCheck {
-    Checks,
-    TaskStates,
-    Manual,
-}
-
-/// Migration of a group's allocations from a draining node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MigrateStrategy {
-    pub max_parallel: u32,
-    pub health_check: HealthCheck,
-    #[serde(with = "duration_ns")]
-    pub min_healthy_time: Duration,
-    #[serde(with = "duration_ns")]
-    pub healthy_deadline: Duration,
-}
-
-/// Treatment of allocations on a disconnected node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DisconnectStrategy {
-    #[serde(with = "duration_ns::option")]
-    pub lost_after: Option<Duration>,
-    #[serde(with = "duration_ns::option")]
-    pub stop_on_client_after: Option<Duration>,
-    pub replace: bool,
-    pub reconcile: ReconcileChoice,
-}
-
-/// Choice between a replaced allocation that reconnects and its replacement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReconcileChoice {
-    BestScore,
-    KeepOriginal,
-    KeepReplacement,
-    LongestRunning,
 }
 
 /// The disk that an allocation's tasks share.

@@ -64,7 +64,7 @@ impl Asks {
     /// Returns the asks of a blocked evaluation; `None`: unknown.
     pub fn of(snapshot: &Snapshot, eval: &Evaluation) -> Option<Self> {
         // System jobs wait for one node each; after lost races there was room already.
-        if matches!(eval.job_type, JobType::System | JobType::Sysbatch)
+        if eval.job_type.is_per_node()
             || eval.triggered_by == TriggeredBy::MaxPlanAttempts
             || eval.failed_task_groups.is_empty()
         {

@@ -64,9 +64,8 @@ impl Filter {
             wanted.push(TopicFilter { topic, key });
         }
         let namespace = match namespace.as_str() {
-            "" => Some(Namespace::DEFAULT.to_owned()),
             ANY => None,
-            _ => Some(namespace),
+            name => Some(Namespace::or_default(name).to_owned()),
         };
         errors.into_result(Self { namespace, wanted })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClientStatus, ComparableResources, JobKey, JobType, NodeId};
+use model::{ClientStatus, ComparableResources, JobKey, NodeId};
 use state::{AllocView, Snapshot};
 
 use crate::violation::{Fact, Violation};
@@ -169,7 +169,7 @@ fn is_everywhere(snapshot: &Snapshot, view: &AllocView) -> bool {
     let version = snapshot.job_version(&key, view.alloc.job_version);
     let job = version.or_else(|| snapshot.job(&key));
     // A purged job may have been a system job; its allocations are being stopped.
-    job.is_none_or(|job| matches!(job.value.job_type, JobType::System | JobType::Sysbatch))
+    job.is_none_or(|job| job.value.job_type.is_per_node())
 }
 
 /// A canary runs beside the allocation that it may replace, a promoted one until that is stopped; and

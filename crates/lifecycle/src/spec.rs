@@ -131,7 +131,7 @@ fn health(
     group: &model::TaskGroup,
     deployment_id: Option<DeploymentId>,
 ) -> Option<HealthSpec> {
-    if !matches!(job.job_type, JobType::Service | JobType::System) {
+    if job.job_type.runs_to_end() {
         return None;
     }
     if deployment_id.is_none() {
@@ -157,7 +157,7 @@ impl TaskSpec {
     fn new(job_type: JobType, task: &Task, limits: Limits) -> Self {
         let role = Role::of(task);
         let restart_on_success = match role {
-            Role::Main => matches!(job_type, JobType::Service | JobType::System),
+            Role::Main => !job_type.runs_to_end(),
             Role::PrestartSidecar | Role::PoststartSidecar => true,
             Role::Prestart | Role::Poststart | Role::Poststop => false,
         };

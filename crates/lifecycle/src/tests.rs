@@ -56,7 +56,7 @@ pub(crate) fn alloc(job_type: JobType) -> AllocSpec {
 impl AllocSpec {
     fn with(mut self, name: &str, role: Role) -> Self {
         let restart_on_success = match role {
-            Role::Main => matches!(self.job_type, JobType::Service | JobType::System),
+            Role::Main => !self.job_type.runs_to_end(),
             Role::PrestartSidecar | Role::PoststartSidecar => true,
             Role::Prestart | Role::Poststart | Role::Poststop => false,
         };

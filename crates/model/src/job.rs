@@ -35,6 +35,9 @@ use crate::workload_identity::WorkloadIdentity;
 /// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
 pub const MAX_PRIORITY: u8 = 100;
 
+/// The priority of a job without one, and of the evaluations of a purged job. Source: Nomad's default.
+pub const DEFAULT_PRIORITY: u8 = 50;
+
 /// The region of a job without one, which stands for the cluster's. Source: Nomad's default.
 pub const DEFAULT_REGION: &str = "global";
 
@@ -150,6 +153,22 @@ impl JobType {
             Self::Batch => "batch",
             Self::System => "system",
             Self::Sysbatch => "sysbatch",
+        }
+    }
+
+    /// Returns whether a task that succeeds is done: batch and sysbatch.
+    pub fn runs_to_end(self) -> bool {
+        match self {
+            Self::Batch | Self::Sysbatch => true,
+            Self::Service | Self::System => false,
+        }
+    }
+
+    /// Returns whether every feasible node runs one allocation of each group: system and sysbatch.
+    pub fn is_per_node(self) -> bool {
+        match self {
+            Self::System | Self::Sysbatch => true,
+            Self::Service | Self::Batch => false,
         }
     }
 

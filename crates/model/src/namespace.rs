@@ -123,6 +123,11 @@ impl Namespace {
     /// The namespace of jobs that name none; it cannot be deleted.
     pub const DEFAULT: &str = "default";
 
+    /// Returns the namespace that a request means: the default one if it names none.
+    pub fn or_default(name: &str) -> &str {
+        if name.is_empty() { Self::DEFAULT } else { name }
+    }
+
     /// Returns a namespace with a name and no settings.
     pub fn named(name: impl Into<String>) -> Self {
         Self {

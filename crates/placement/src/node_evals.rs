@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use model::job::DEFAULT_PRIORITY;
 use model::{EvalId, Evaluation, Indexed, Job, JobKey, JobType, Node, Timestamp, TriggeredBy};
 use state::{AllocView, Snapshot};
 
 use crate::scope::Scope;
-
-/// The priority of an evaluation whose job is gone: the default priority of jobs.
-const DEFAULT_PRIORITY: u8 = 50;
 
 /// Makes the evaluations of nodes' changes as of one snapshot.
 #[derive(Debug)]

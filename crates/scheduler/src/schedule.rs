@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use model::job::JobType;
 use model::{
     Evaluation, Indexed, Job, JobKey, Plan, SchedulerConfiguration, Timestamp, TriggeredBy,
 };
@@ -74,10 +73,10 @@ pub(crate) fn decide(
         return failure(plan, &eval.value, now, reason);
     }
     let requirements = requirements(snapshot, wanted);
-    let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
+    let runs_to_end = job_type.runs_to_end();
     let rng = RunRng::new(seed, eval.value.id, snapshot.index()).with_selection(selection);
     let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, rng);
-    let is_system = matches!(job_type, JobType::System | JobType::Sysbatch);
+    let is_system = job_type.is_per_node();
     let leaving = leaving(&context, wanted, &requirements);
     let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements, leaving);
     let (changes, mut rng) = match wanted.filter(|_| is_system) {

@@ -48,7 +48,7 @@ pub(super) fn transition_to(
 /// its index. A running service is not collected.
 pub(super) fn evaluated(snapshot: &Snapshot, stored: &Indexed<Job>) -> Vec<Write> {
     let job = &stored.value;
-    let runs_to_end = matches!(job.job_type, JobType::Batch | JobType::Sysbatch);
+    let runs_to_end = job.job_type.runs_to_end();
     let version = snapshot.job_version(&job.key(), job.version);
     let touched = version.filter(|_| job.stop || runs_to_end).map(|version| {
         let entity = Entity::JobVersion(Box::new(version.value.clone()));

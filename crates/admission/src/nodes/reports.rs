@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use model::job::DEFAULT_PRIORITY;
 use model::task_state::MAX_TASK_EVENTS;
 use model::{
     AllocClient, AllocId, AllocServices, ClientStatus, DeploymentHealth, DesiredStatus, EvalId,
@@ -397,7 +398,7 @@ fn eval_request(
         // The job is purged: an allocation that should still run has to be stopped.
         return wanted.then_some(EvalRequest {
             job_type: JobType::Service,
-            priority: ORPHAN_PRIORITY,
+            priority: DEFAULT_PRIORITY,
             triggered_by: TriggeredBy::JobDeregister,
         });
     };
@@ -420,9 +421,6 @@ fn eval_request(
     reschedule::next_attempt(policy, &view.alloc.reschedules, failed_at)?;
     Some(request(TriggeredBy::AllocFailure))
 }
-
-/// Source: Nomad's default priority of jobs.
-const ORPHAN_PRIORITY: u8 = 50;
 
 /// Cancels the follow-up evaluation that would replace an unknown allocation, now that the
 /// allocation reconnects and no other allocation waits for the same evaluation.

@@ -86,7 +86,7 @@ impl<'a> Owner<'a> {
         let Some(job) = self.job else {
             return false;
         };
-        let is_over = self.is_dead && (job.value.stop || runs_to_end(job.value.job_type));
+        let is_over = self.is_dead && (job.value.stop || job.value.job_type.runs_to_end());
         let limit = self.thresholds.job;
         is_over
             && self.is_old(job.value.submit_time, limit)
@@ -287,7 +287,7 @@ impl<'a> Owner<'a> {
     /// Without its results a batch job would run again.
     fn may_delete_results(&self) -> bool {
         match self.job {
-            Some(job) if runs_to_end(job.value.job_type) => {
+            Some(job) if job.value.job_type.runs_to_end() => {
                 self.is_dead && (job.value.stop || self.thresholds.is_forced)
             }
             Some(_) | None => true,
@@ -307,7 +307,7 @@ impl<'a> Owner<'a> {
     }
 
     fn limit(&self, job_type: JobType) -> Duration {
-        if runs_to_end(job_type) {
+        if job_type.runs_to_end() {
             self.thresholds.batch_eval
         } else {
             self.thresholds.eval
@@ -381,7 +381,3 @@ const EVAL: Counts = Counts {
     deployments: 0,
     nodes: 0,
 };
-
-fn runs_to_end(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Batch | JobType::Sysbatch)
-}

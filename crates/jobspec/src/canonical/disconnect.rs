@@ -33,7 +33,7 @@ pub(super) fn disconnect(
                        remove lost_after or stop_on_client_after";
         check.error(&path, message);
     }
-    if stop_on_client_after.is_some() && !matches!(job_type, JobType::Service | JobType::Batch) {
+    if stop_on_client_after.is_some() && job_type.is_per_node() {
         let message = "stop_after can only be used with service or batch job types: remove \
                        stop_on_client_after";
         check.error(field, message);

@@ -194,7 +194,7 @@ fn max_run_duration(
 ) -> Option<Duration> {
     let duration = spec.max_run_duration.as_ref()?;
     let field = path.field("max_run_duration");
-    if !matches!(job_type, JobType::Batch | JobType::Sysbatch) {
+    if !job_type.runs_to_end() {
         let message = format!(
             "Job type {:?} does not allow max_run_duration: remove it, or make the job a batch \
              or sysbatch one",

@@ -1,6 +1,6 @@
 //! The job itself: names, priority, datacenters, and the settings that its groups inherit.
 
-use model::job::{DEFAULT_REGION, Job, JobType, MAX_PRIORITY, TaskGroup};
+use model::job::{DEFAULT_PRIORITY, DEFAULT_REGION, Job, JobType, MAX_PRIORITY, TaskGroup};
 use model::{Namespace, NodePool, Timestamp};
 
 use super::check::{Check, Path};
@@ -11,9 +11,6 @@ use super::{
     constraint, environment, group, launches, name, rank, reschedule, service, template, ui,
     update, vault,
 };
-
-/// Source: Nomad's default of `job_default_priority`.
-const DEFAULT_PRIORITY: u8 = 50;
 
 pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     let root = Path::root();
@@ -192,7 +189,7 @@ fn inherited<'a>(
 /// Warns of legal but probably unintended values.
 fn warn(check: &mut Check, job: &Job) {
     // The count of a job on every node is not its number of allocations.
-    let is_counted = matches!(job.job_type, JobType::Service | JobType::Batch);
+    let is_counted = !job.job_type.is_per_node();
     for group in job.task_groups.iter().filter(|_| is_counted) {
         // A single allocation is replaced all at once anyway.
         let Some(update) = group.update.filter(|_| group.count > 1) else {

@@ -7,12 +7,12 @@ pub(super) const NO_RESCHEDULE: &str = "System or sysbatch jobs should not have 
      allocations placed again on their nodes";
 
 pub(super) fn allows_update(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Service | JobType::System)
+    !job_type.runs_to_end()
 }
 
 /// Tells whether jobs of this type have a policy though their files say nothing of one.
 pub(super) fn has_reschedule(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Service | JobType::Batch)
+    !job_type.is_per_node()
 }
 
 /// Returns the message for a block that jobs of this type may not have.

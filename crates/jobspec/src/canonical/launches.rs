@@ -16,11 +16,6 @@ const MAX_CRONS: usize = 64;
 /// Limit of meta keys of a dispatch.
 const MAX_META_KEYS: usize = 256;
 
-/// Tells whether jobs of this type may have children.
-fn runs_to_end(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Batch | JobType::Sysbatch)
-}
-
 pub(super) fn periodic(
     check: &mut Check,
     spec: Option<&spec::Periodic>,
@@ -28,7 +23,7 @@ pub(super) fn periodic(
 ) -> Option<Periodic> {
     let spec = spec?;
     let path = Path::root().block("periodic");
-    if !runs_to_end(job_type) {
+    if !job_type.runs_to_end() {
         let message = "Periodic can only be used with \"batch\" or \"sysbatch\" scheduler: set \
                        type, or remove the block";
         check.error("periodic", message);
@@ -87,7 +82,7 @@ pub(super) fn parameterized(
 ) -> Option<Parameterized> {
     let spec = spec?;
     let path = Path::root().block("parameterized");
-    if !runs_to_end(job_type) {
+    if !job_type.runs_to_end() {
         let message = "Parameterized job can only be used with \"batch\" or \"sysbatch\" \
                        scheduler: set type, or remove the block";
         check.error("parameterized", message);

@@ -52,7 +52,7 @@ fn volume(
     );
     if per_alloc {
         let field = path.field("per_alloc");
-        if matches!(job_type, JobType::System | JobType::Sysbatch) {
+        if job_type.is_per_node() {
             let message = "volume cannot be per_alloc for system or sysbatch jobs: leave it out, \
                            each node has one allocation";
             check.error(&field, message);

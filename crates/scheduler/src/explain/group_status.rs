@@ -60,7 +60,7 @@ impl GroupStatus {
             placed: count(placed),
             ..Self::default()
         };
-        let runs_to_end = matches!(job.job_type, JobType::Batch | JobType::Sysbatch);
+        let runs_to_end = job.job_type.runs_to_end();
         // Allocations of system jobs share one name index.
         let slot = |view: &AllocView| match job.job_type {
             JobType::Service | JobType::Batch => (view.alloc.name_index, None),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::job::{JobType, TaskGroup};
+use model::job::TaskGroup;
 use model::{AllocId, Allocation, Evaluation, Indexed, Job, NodeId, Plan, Timestamp};
 use placement::Requirements;
 use state::{AllocView, Snapshot};
@@ -101,7 +101,7 @@ pub(super) fn planned_asks<'a>(
     seed: u64,
 ) -> PlannedAsks<'a> {
     let job_type = job.value.job_type;
-    let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
+    let runs_to_end = job_type.runs_to_end();
     let rng = RunRng::new(seed, eval.id, snapshot.index());
     let context = Context::new(snapshot, eval, Some(job), runs_to_end, now, rng);
     let leaving = leaving(&context, Some(job), requirements);
@@ -109,7 +109,7 @@ pub(super) fn planned_asks<'a>(
     let mut wanted = Vec::new();
     let mut generations = Generations::default();
     let mut failed = BTreeMap::new();
-    if matches!(job_type, JobType::System | JobType::Sysbatch) {
+    if job_type.is_per_node() {
         let reconciler = SystemReconciler {
             context,
             job,
@@ -170,7 +170,7 @@ impl<'a> Probe<'a> {
             .filter(|alloc| *alloc.task_group == *group.name)
             .collect();
         let would_place = count(placed.len());
-        let is_system = matches!(job.value.job_type, JobType::System | JobType::Sysbatch);
+        let is_system = job.value.job_type.is_per_node();
         let mut probe = Self {
             job,
             group,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::job::JobType;
 use model::{AllocId, DeploymentGroup, DeploymentStatus, Indexed, Job};
 use placement::Requirements;
 use state::AllocView;
@@ -78,7 +77,7 @@ pub(crate) fn leaving<'a>(
 ) -> BTreeSet<AllocId> {
     let is_anywhere = |job: &&Indexed<Job>| {
         let job_type = job.value.job_type;
-        matches!(job_type, JobType::Service | JobType::Batch)
+        !job_type.is_per_node()
     };
     let Some(job) = job.filter(is_anywhere) else {
         return BTreeSet::new();

@@ -130,8 +130,5 @@ fn nothing_is_preempted_where_a_node_has_room() {
 }
 
 fn is_anywhere(shown: &Observation<'_>) -> bool {
-    matches!(
-        shown.job.job_type,
-        model::JobType::Service | model::JobType::Batch
-    )
+    !shown.job.job_type.is_per_node()
 }

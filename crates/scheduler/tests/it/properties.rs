@@ -229,7 +229,7 @@ fn overtaken(shown: &Observation<'_>, group: &str, is_system: bool) -> (u32, u32
 
 fn goes_no_faster_than_allowed(history: &mut RandomHistory, shown: &Observation<'_>) {
     let job = shown.job;
-    if !matches!(job.job_type, JobType::Service | JobType::System) {
+    if job.job_type.runs_to_end() {
         return;
     }
     let is_system = job.job_type == JobType::System;

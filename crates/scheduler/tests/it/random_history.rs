@@ -171,7 +171,7 @@ impl RandomHistory {
                 if self.types == ALL {
                     job.priority = 10 + u8::try_from(self.below(40)).unwrap();
                 }
-                let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+                let is_everywhere = job_type.is_per_node();
                 let count = if is_everywhere { 1 } else { self.below(8) + 1 };
                 let mut group = builders::group("web", job_type, count);
                 group.tasks[0].resources.cpu_mhz = self.rng.random_range(1..300);
@@ -191,7 +191,7 @@ impl RandomHistory {
 
     /// Most services and system jobs have rolling updates, many with canaries.
     fn update(&mut self, job_type: JobType) -> Option<UpdateStrategy> {
-        let is_rolled_out = matches!(job_type, JobType::Service | JobType::System);
+        let is_rolled_out = !job_type.runs_to_end();
         if !is_rolled_out || self.below(4) == 0 {
             return None;
         }
@@ -215,7 +215,7 @@ impl RandomHistory {
         let position = self.rng.random_range(0..job.task_groups.len());
         let (what, amount) = (self.below(24), self.rng.random_range(1..600));
         let update = self.update(job_type);
-        let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+        let is_everywhere = job_type.is_per_node();
         let count = if is_everywhere {
             self.below(2)
         } else {

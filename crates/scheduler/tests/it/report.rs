@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, JobType, Timestamp};
+use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, Timestamp};
 use scheduler::{Decision, DesiredUpdates};
 use state::Snapshot;
 
@@ -64,8 +64,7 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
     let mut lines = BTreeMap::<String, BTreeMap<String, Vec<u32>>>::new();
     let mut evicted = Vec::new();
     let outcome = decision.plan.eval_outcome.as_ref();
-    let is_everywhere =
-        outcome.is_some_and(|eval| matches!(eval.job_type, JobType::System | JobType::Sysbatch));
+    let is_everywhere = outcome.is_some_and(|eval| eval.job_type.is_per_node());
     let mut add = |line: String, alloc: &Allocation| {
         // Where a name is on every node, nodes say more than indexes.
         let number = match snapshot.node(alloc.node_id).filter(|_| is_everywhere) {

@@ -97,8 +97,8 @@ pub(super) fn job(rng: &mut StdRng, known: Known, request: &str) -> Job {
     job.job_type = job_type;
     job.priority = known.priority;
     job.meta.insert(REQUEST.to_owned(), request.to_owned());
-    let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
-    let runs_on = matches!(job_type, JobType::Service | JobType::System);
+    let is_everywhere = job_type.is_per_node();
+    let runs_on = !job_type.runs_to_end();
     let is_replaced = rng.random_bool(0.7);
     let outcome = outcome(rng, runs_on);
     let group = &mut job.task_groups[0];

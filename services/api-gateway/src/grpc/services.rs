@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use admission::services;
 use gateway_core::{Error, Step};
-use model::AllocId;
+use model::{AllocId, Namespace};
 use proto::v1;
 use proto::v1::services_server::Services;
 use state::{ShownService, Snapshot, Table};
@@ -116,10 +116,7 @@ impl Api {
                 return Err(Error::invalid_field(field, message));
             }
         }
-        let namespace = match request.namespace.as_str() {
-            "" => "default",
-            namespace => namespace,
-        };
+        let namespace = Namespace::or_default(&request.namespace);
         let decide = |snapshot: &Snapshot| {
             let write = services::delete(snapshot, namespace, &request.name, &request.service_id)?;
             Ok(Step::Commit {

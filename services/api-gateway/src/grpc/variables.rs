@@ -84,8 +84,7 @@ impl Api {
         let filter = VariableFilter {
             namespace: match request.namespace.as_str() {
                 "*" => None,
-                "" => Some(Namespace::DEFAULT),
-                name => Some(name),
+                name => Some(Namespace::or_default(name)),
             },
             prefix: &request.prefix,
             after: after.as_ref(),
@@ -109,11 +108,7 @@ impl Api {
 }
 
 fn key(namespace: &str, path: String) -> VariableKey {
-    let namespace = match namespace {
-        "" => Namespace::DEFAULT,
-        name => name,
-    };
-    VariableKey::new(namespace, path)
+    VariableKey::new(Namespace::or_default(namespace), path)
 }
 
 /// Reads the token of a page: the last variable of the page before.

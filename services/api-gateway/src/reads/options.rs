@@ -32,8 +32,7 @@ impl Namespaces {
 pub fn namespaces(options: &QueryOptions) -> Namespaces {
     match options.namespace.as_str() {
         "*" => Namespaces::All,
-        "" => Namespaces::One(Namespace::DEFAULT.to_owned()),
-        one => Namespaces::One(one.to_owned()),
+        one => Namespaces::One(Namespace::or_default(one).to_owned()),
     }
 }
 
@@ -59,12 +58,7 @@ pub fn job_key(
             "missing: want the job's id, as in its file's job \"web\"",
         );
     }
-    let namespace = if namespace.is_empty() {
-        Namespace::DEFAULT
-    } else {
-        namespace
-    };
-    errors.into_result(JobKey::new(namespace, job_id))
+    errors.into_result(JobKey::new(Namespace::or_default(namespace), job_id))
 }
 
 /// Returns the prefix of ids; `None`: any.

@@ -1,6 +1,6 @@
 //! Registration of volumes: new ones, and more capabilities of those that exist.
 
-use model::{EvalId, FieldErrors, Indexed, Job, JobType, TriggeredBy, Volume, VolumeId};
+use model::{EvalId, FieldErrors, Indexed, Job, TriggeredBy, Volume, VolumeId};
 use placement::Scope;
 use state::{Entity, Key, Snapshot, Write};
 
@@ -159,7 +159,7 @@ fn wanted_everywhere<'s>(
     let jobs = snapshot.jobs().map(|job| &job.value);
     jobs.filter(move |job| {
         let mut asks = job.task_groups.iter().flat_map(|it| it.volumes.values());
-        matches!(job.job_type, JobType::System | JobType::Sysbatch)
+        job.job_type.is_per_node()
             && !job.stop
             && job.namespace == volume.namespace
             && asks.any(|ask| ask.source == volume.name)

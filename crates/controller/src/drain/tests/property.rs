@@ -88,7 +88,7 @@ fn live(fixture: &mut Fixture, draw: &mut Draw, ends: &mut BTreeMap<AllocId, usi
                 1 => {}
                 _ => fixture.report_of(id, ClientStatus::Running, Some(true)),
             }
-        } else if matches!(job.value.job_type, JobType::Batch | JobType::Sysbatch) {
+        } else if job.value.job_type.runs_to_end() {
             let left = ends.entry(id).or_insert_with(|| draw.below(100) as usize);
             if *left == 0 {
                 fixture.report_of(id, ClientStatus::Complete, None);

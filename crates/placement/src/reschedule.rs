@@ -2,13 +2,72 @@
 //!
 //! One answer for the scheduler, which replaces it, the deployment watcher, which fails a deployment
 //! whose allocations may not be replaced, and the gateway, which evaluates a job when a node reports a
-//! failure. Which allocations are subject to the policy at all is up to each of them.
+//! failure. [`outlook`] answers about one failed allocation; where the answer depends on the asker,
+//! [`Purpose`] names it. The scheduler, which knows more of an allocation's slot, asks for
+//! [`next_attempt`] alone.
 
 use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
 use model::job::{DelayFunction, ReschedulePolicy};
 use model::{AllocClient, Allocation, Timestamp};
+
+/// The prospect of a replacement for a failed allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// It leaves no place to fill: the servers stopped it, or a successor has its place.
+    Settled,
+    /// Its group has no policy, or the policy allows no more attempts.
+    Never,
+    /// A replacement is allowed from then on.
+    From(Timestamp),
+}
+
+/// The decision that needs an [`Outlook`], where the answers differ on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Whether a deployment can recover from the failure.
+    Recovery,
+    /// Whether the failure causes an evaluation. A successor settles nothing: an allocation that
+    /// reconnected may have got its place back, and its successor was stopped.
+    Evaluation,
+    /// Whether the allocation's evaluation may be deleted. Attempts are not counted, which errs on the
+    /// safe side.
+    Deletion,
+}
+
+/// Returns the prospect of a failed allocation.
+///
+/// `client` is the report of the failure, and `policy` that of its group in the newest job.
+pub fn outlook(
+    alloc: &Allocation,
+    client: Option<&AllocClient>,
+    policy: Option<&ReschedulePolicy>,
+    purpose: Purpose,
+) -> Outlook {
+    let has_place = match purpose {
+        Purpose::Evaluation => !alloc.is_server_terminal(),
+        Purpose::Recovery | Purpose::Deletion => has_place(alloc),
+    };
+    if !has_place {
+        return Outlook::Settled;
+    }
+    let Some(policy) = policy else {
+        return Outlook::Never;
+    };
+    let counted: &[RescheduleEvent] = match purpose {
+        Purpose::Deletion => &[],
+        Purpose::Recovery | Purpose::Evaluation => &alloc.reschedules,
+    };
+    let next = next_attempt(policy, counted, failed_at(alloc, client));
+    next.map_or(Outlook::Never, Outlook::From)
+}
+
+/// Returns whether an allocation, once it has failed, still holds a place of its group: the servers want
+/// it to run, and no successor was placed.
+pub fn has_place(alloc: &Allocation) -> bool {
+    !alloc.is_server_terminal() && alloc.next_alloc.is_none()
+}
 
 /// Returns the earliest time for the next replacement; `None`: the policy allows no more attempts.
 ///
@@ -90,7 +149,7 @@ pub fn failed_at(alloc: &Allocation, client: Option<&AllocClient>) -> Timestamp 
 
 #[cfg(test)]
 mod tests {
-    use model::{AllocId, NodeId, TaskState};
+    use model::{AllocId, DesiredStatus, NodeId, TaskState};
     use test_kit::builders;
 
     use test_kit::builders::reschedule_policy as policy;
@@ -208,6 +267,57 @@ mod tests {
         for (name, policy, tried, delay) in cases {
             let next = next_attempt(&policy, &events(tried), at(FAILURE));
             assert_eq!(next, delay.map(|delay| at(FAILURE + delay)), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_outlook_of_a_failed_allocation_depends_on_the_purpose_where_it_says_so() {
+        use Purpose::{Deletion, Evaluation, Recovery};
+        let job = builders::service("web", 1);
+        // (stopped, has a successor, attempts made) → seconds after the failure, for each purpose
+        let limited = limited(1, DelayFunction::Constant);
+        let from = |secs| Outlook::From(at(FAILURE + secs));
+        let (settled, never) = (Outlook::Settled, Outlook::Never);
+        for (name, policy, (is_stopped, has_successor, tried), expected) in [
+            (
+                "first",
+                Some(limited),
+                (false, false, &[][..]),
+                [from(10); 3],
+            ),
+            (
+                "used up",
+                Some(limited),
+                (false, false, &[(30, 10)][..]),
+                [never, never, from(10)],
+            ),
+            ("no policy", None, (false, false, &[][..]), [never; 3]),
+            (
+                "replaced",
+                Some(limited),
+                (false, true, &[][..]),
+                [settled, from(10), settled],
+            ),
+            (
+                "stopped",
+                Some(limited),
+                (true, false, &[][..]),
+                [settled; 3],
+            ),
+        ] {
+            let mut alloc = builders::allocation(1, &job, NodeId::default());
+            alloc.reschedules = events(tried);
+            if is_stopped {
+                alloc.desired_status = DesiredStatus::Stop;
+            }
+            alloc.next_alloc = has_successor.then(AllocId::default);
+            let client = AllocClient {
+                modify_time: at(FAILURE),
+                ..AllocClient::default()
+            };
+            let found = [Recovery, Evaluation, Deletion]
+                .map(|purpose| outlook(&alloc, Some(&client), policy.as_ref(), purpose));
+            assert_eq!(found, expected, "{name}");
         }
     }
 

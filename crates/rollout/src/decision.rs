@@ -1,7 +1,7 @@
 //! The decision about one deployment in a snapshot.
 
 use model::{Deployment, DeploymentStatus, EvalId, Indexed, Job, Timestamp};
-use placement::reschedule;
+use placement::reschedule::{Outlook, Purpose, outlook};
 use state::{AllocView, Snapshot};
 
 use crate::action::{Action, Cause};
@@ -122,7 +122,7 @@ fn find_failure(
 /// deadline, or no reschedule attempt left.
 fn cannot_recover(view: &AllocView, deployment: &Deployment, job: &Job) -> bool {
     let unhealthy = view.health().is_some_and(|health| !health.healthy);
-    if !unhealthy || view.alloc.is_server_terminal() || view.alloc.next_alloc.is_some() {
+    if !unhealthy {
         return false;
     }
     let Some(group) = deployment.groups.get(&*view.alloc.task_group) else {
@@ -131,11 +131,12 @@ fn cannot_recover(view: &AllocView, deployment: &Deployment, job: &Job) -> bool 
     let policy = job
         .task_group(&view.alloc.task_group)
         .and_then(|group| group.reschedule);
-    let next_attempt = policy.and_then(|policy| {
-        let failed_at = reschedule::failed_at(&view.alloc, view.client.as_deref());
-        reschedule::next_attempt(&policy, &view.alloc.reschedules, failed_at)
-    });
-    group.progress_deadline.is_zero() || next_attempt.is_none()
+    let client = view.client.as_deref();
+    match outlook(&view.alloc, client, policy.as_ref(), Purpose::Recovery) {
+        Outlook::Settled => false,
+        Outlook::Never => true,
+        Outlook::From(_) => group.progress_deadline.is_zero(),
+    }
 }
 
 /// Returns the groups that have not reached their goal, each with its deadline if it has one.

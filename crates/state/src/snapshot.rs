@@ -310,7 +310,9 @@ impl Snapshot {
     /// reports its end, unless the node is down or deleted and never reported it as running.
     ///
     /// For decisions that must not be too early, such as garbage collection. A drain, which must
-    /// end, asks [`Self::has_left`].
+    /// end, asks [`Self::has_left`]. On a node that is not down, the two are opposites. On a down node,
+    /// both are true of an allocation that is unknown, or was stopped after it was reported as running:
+    /// perhaps it runs there for ever.
     pub fn may_run(&self, view: &AllocView) -> bool {
         if view.is_client_terminal() {
             return false;
@@ -321,7 +323,7 @@ impl Snapshot {
     }
 
     /// Returns whether a drain need not wait for an allocation: it has ended, or it was stopped or
-    /// given up on a node that is down, and perhaps runs there for ever.
+    /// given up on a node that is down. [`Self::may_run`] says how the two differ.
     pub fn has_left(&self, view: &AllocView) -> bool {
         let node = self.node(view.alloc.node_id);
         let is_down = node.is_none_or(|node| node.value.status == NodeStatus::Down);

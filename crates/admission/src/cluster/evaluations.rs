@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ClientStatus, EvalId, FieldErrors, JobKey};
+use placement::reschedule::{Outlook, Purpose, outlook};
 use state::{AllocView, JobStatus, Key, Snapshot, Write};
 
 use super::scheduler_config;
@@ -111,20 +112,19 @@ fn check_allocs(snapshot: &Snapshot, id: EvalId, key: &JobKey) -> Result<(), Eva
     Ok(())
 }
 
-/// Tells whether a failed allocation may still get a replacement. Attempts are not counted, so this
-/// errs on the safe side.
+/// Tells whether a failed allocation may still get a replacement.
 fn is_to_be_replaced(snapshot: &Snapshot, key: &JobKey, view: &AllocView) -> bool {
-    let mut others = snapshot.allocs_by_job(key);
-    if view.alloc.is_server_terminal()
-        || others.any(|other| other.alloc.previous_alloc == Some(view.alloc.id))
-    {
-        return false;
-    }
     let group = snapshot
         .job(key)
         .and_then(|job| job.value.task_group(&view.alloc.task_group));
     let policy = group.and_then(|group| group.reschedule.as_ref());
-    policy.is_some_and(|policy| policy.unlimited || policy.attempts > 0)
+    let outlook = outlook(
+        &view.alloc,
+        view.client.as_deref(),
+        policy,
+        Purpose::Deletion,
+    );
+    matches!(outlook, Outlook::From(_))
 }
 
 /// Refuses to delete the last completed evaluation of a job: without it a dead job would look
@@ -261,8 +261,11 @@ mod tests {
         let last = put_eval(&mut stored, 2, &job, EvalStatus::Complete);
         let mut successor = builders::allocation(2, &job, NodeId::from_random(1));
         successor.eval_id = last;
-        successor.previous_alloc = Some(builders::allocation(1, &job, NodeId::from_random(1)).id);
+        let mut replaced = builders::allocation(1, &job, NodeId::from_random(1));
+        successor.previous_alloc = Some(replaced.id);
         stored.put_alloc(&successor);
+        (replaced.eval_id, replaced.next_alloc) = (first, Some(successor.id));
+        stored.put_alloc(&replaced);
         delete(&stored.snapshot(), &[first].into()).unwrap();
     }
 

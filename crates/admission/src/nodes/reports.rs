@@ -14,7 +14,7 @@ use model::{
     EvalStatus, Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus,
     ServiceRegistration, Timestamp, TriggeredBy,
 };
-use placement::reschedule;
+use placement::reschedule::{Outlook, Purpose, outlook};
 use state::{AllocView, Entity, Key, Snapshot, Write};
 
 use model::refusal::{Kind, Refusal};
@@ -412,14 +412,15 @@ fn eval_request(
     }
     let newly_failed =
         reported.status == ClientStatus::Failed && view.client_status() != ClientStatus::Failed;
-    if !newly_failed || !wanted || view.alloc.followup_eval_id.is_some() {
+    if !newly_failed || view.alloc.followup_eval_id.is_some() {
         return None;
     }
     let group = job.value.task_group(&view.alloc.task_group)?;
-    let policy = group.reschedule.as_ref()?;
-    let failed_at = reschedule::failed_at(&view.alloc, Some(reported));
-    reschedule::next_attempt(policy, &view.alloc.reschedules, failed_at)?;
-    Some(request(TriggeredBy::AllocFailure))
+    let policy = group.reschedule.as_ref();
+    match outlook(&view.alloc, Some(reported), policy, Purpose::Evaluation) {
+        Outlook::From(_) => Some(request(TriggeredBy::AllocFailure)),
+        Outlook::Settled | Outlook::Never => None,
+    }
 }
 
 /// Cancels the follow-up evaluation that would replace an unknown allocation, now that the

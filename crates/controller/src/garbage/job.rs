@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::job::JobType;
 use model::{ClientStatus, Evaluation, Indexed, Job, JobKey, JobTally, Timestamp};
+use placement::reschedule::has_place;
 use rustc_hash::FxHashSet;
 use state::{AllocView, JobStatus, Key, Snapshot, Write};
 
@@ -345,9 +346,7 @@ impl<'a> Owner<'a> {
         let is_deploying = deployment.is_some_and(|it| it.value.status.is_active());
         let followup = alloc.followup_eval_id.and_then(|id| self.snapshot.eval(id));
         let is_waiting = followup.is_some_and(|eval| !eval.value.status.is_terminal());
-        let is_unreplaced = view.client_status() == ClientStatus::Failed
-            && !alloc.is_server_terminal()
-            && alloc.next_alloc.is_none();
+        let is_unreplaced = view.client_status() == ClientStatus::Failed && has_place(alloc);
         is_deploying || is_waiting || is_unreplaced || self.is_replacement(view)
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use model::{
     ClientStatus, DeploymentId, DeploymentStatus, Evaluation, Indexed, Job, JobType, Timestamp,
 };
+use placement::reschedule::has_place;
 use state::{AllocView, Snapshot};
 
 /// Numbers of a group's allocations by state.
@@ -95,7 +96,7 @@ fn waits_until(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let alloc = &view.alloc;
-    if alloc.is_server_terminal() || alloc.next_alloc.is_some() {
+    if !has_place(alloc) {
         return None;
     }
     // A delayed evaluation is explained as of the end of its delay.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{AllocId, ClientStatus};
+use placement::reschedule::has_place;
 use state::AllocView;
 
 use crate::reconcile::canaries::Canaries;
@@ -39,9 +40,9 @@ pub(crate) fn stop_all<'a>(
         .extend(sets.lost.into_iter().map(StopAsk::lost));
     // Failed allocations of a service occupy their slots until they are replaced: a restart of the
     // job must place them again.
-    let held = ended.into_iter().filter(|view| {
-        !context.batch && !view.alloc.is_server_terminal() && view.alloc.next_alloc.is_none()
-    });
+    let held = ended
+        .into_iter()
+        .filter(|view| !context.batch && has_place(&view.alloc));
     changes
         .stops
         .extend(held.map(|view| StopAsk::new(view, NOT_NEEDED)));

@@ -336,7 +336,10 @@ mod tests {
         let job = JobKey::new("default", "team.web/1");
         assert_eq!(JobKey::from_token(&job.to_token()), Some(job));
         let variable = VariableKey::new("default", "app/web/key");
-        assert_eq!(VariableKey::from_token(&variable.to_token()), Some(variable));
+        assert_eq!(
+            VariableKey::from_token(&variable.to_token()),
+            Some(variable)
+        );
         let eval = (7, EvalId::from_random(9));
         assert_eq!(<(u64, EvalId)>::from_token(&eval.to_token()), Some(eval));
     }

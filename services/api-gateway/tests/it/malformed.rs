@@ -587,7 +587,10 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "deployment_id",
-        says: &["\"5e6f\" is not the id of a deployment", "want a whole UUID"],
+        says: &[
+            "\"5e6f\" is not the id of a deployment",
+            "want a whole UUID",
+        ],
     },
     Case {
         name: "a promotion of nothing",
@@ -628,7 +631,10 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "healthy_alloc_ids[0]",
-        says: &["\"web\" is not the id of an allocation", "want a whole UUID"],
+        says: &[
+            "\"web\" is not the id of an allocation",
+            "want a whole UUID",
+        ],
     },
     Case {
         name: "a revert to nothing",

@@ -22,18 +22,25 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("artifact", &[]),
     (
         "artifact-fetch",
-        &["artifact", "blocking", "s3", "service-kit"],
+        &["artifact", "backoff", "blocking", "s3", "service-kit"],
     ),
     ("jobdiff", &["model", "spec"]),
+    ("backoff", &[]),
     ("duration", &[]),
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
-    ("template-watch", &["template"]),
+    ("template-watch", &["backoff", "template"]),
     ("vault", &["net", "service-kit", "tls"]),
     (
         "task-vault",
-        &["service-kit", "template", "template-watch", "vault"],
+        &[
+            "backoff",
+            "service-kit",
+            "template",
+            "template-watch",
+            "vault",
+        ],
     ),
     (
         "jobspec",
@@ -122,7 +129,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("nomad-json", &["proto"]),
     ("blocking", &[]),
     ("tls", &[]),
-    ("store", &["model", "net", "blocking", "state", "tls"]),
+    (
+        "store",
+        &["backoff", "model", "net", "blocking", "state", "tls"],
+    ),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
     ("alloc-network", &["model", "service-kit"]),
@@ -159,7 +169,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "service-kit",
         &[
-            "net", "blocking", "duration", "identity", "rights", "suggest", "tls",
+            "backoff", "net", "blocking", "duration", "identity", "rights", "suggest", "tls",
         ],
     ),
     ("agent", &["proto", "service-kit"]),
@@ -189,7 +199,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("deployment-watcher", SERVICE),
     ("cluster-controller", SERVICE),
     ("client-node", SERVICE),
-    ("kafila-client", &["net", "proto", "spec", "tls"]),
+    ("kafila-client", &["backoff", "net", "proto", "spec", "tls"]),
     ("kafila", ANYTHING),
     ("integration-tests", ANYTHING),
     ("kafila-bench", ANYTHING),
@@ -251,6 +261,7 @@ const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 
 const PURE: &[&str] = &[
     "artifact",
+    "backoff",
     "model",
     "state",
     "cron",

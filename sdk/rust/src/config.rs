@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backoff::Backoff;
 use tls::{Clients, Connector, Credentials, Expect, Files, KeyPair, ServerName, Verify};
 use tonic::metadata::MetadataMap;
 
@@ -41,6 +42,12 @@ pub struct RetryPolicy {
     /// True if a call waits while no gateway can be reached. A command that a person types should
     /// fail at once.
     pub wait_for_gateway: bool,
+}
+
+impl RetryPolicy {
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(self.first_delay, self.max_delay)
+    }
 }
 
 impl Default for RetryPolicy {

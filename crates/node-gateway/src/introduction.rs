@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use admission::nodes::introduction::{self, Introduction, read_token};
+use data_encoding::HEXLOWER;
 use gateway_core::{Error, Step};
 use identity::{Caller, Identity, Role};
 use model::refusal::{Kind, Refusal};
@@ -57,10 +58,7 @@ impl Refusal for TooMany {
 
 /// Returns the SHA-256 of the parts together, hexadecimal.
 pub fn sha256(parts: &[&[u8]]) -> String {
-    hash(parts)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(&hash(parts))
 }
 
 fn hash(parts: &[&[u8]]) -> [u8; 32] {

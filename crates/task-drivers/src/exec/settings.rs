@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The source of the section, for a configuration file that explains itself.
 pub const SOURCE: &str = include_str!("settings.rs");
 
-/// Capabilities that tasks get, or may add, by default. Source: Nomad's public default.
-pub(super) const DEFAULT_CAPS: [&str; 13] = [
+/// Capabilities that tasks get, or may add, by default, of this driver and of docker: those of Docker's engine
+/// without `NET_RAW`. Source: Nomad's public default.
+pub const DEFAULT_CAPS: [&str; 13] = [
     "audit_write",
     "chown",
     "dac_override",

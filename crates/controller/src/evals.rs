@@ -14,7 +14,7 @@ pub fn affects_jobs(from: NodeStatus, to: NodeStatus) -> bool {
 }
 
 /// Tells whether a job with an allocation on a node that is down has no evaluation since.
-pub(crate) fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
+pub(crate) fn lacks_evaluation(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
     snapshot.allocs_by_node(node.value.id).any(|view| {
         let (job_type, _) = job_of(snapshot, view);
         !view.is_client_terminal()

@@ -343,7 +343,7 @@ impl Graph {
         let mut packages = BTreeMap::new();
         for node in array(&metadata["resolve"], "nodes")? {
             let id = node["id"].as_str().context("a node without an id")?;
-            let name = names.get(id).context("a node that is no package")?;
+            let name = names.get(id).context("a node that is not a package")?;
             let dependencies: Vec<String> = array(node, "deps")?
                 .iter()
                 .filter(|dependency| is_normal(dependency))
@@ -354,7 +354,8 @@ impl Graph {
         let mut members = BTreeMap::new();
         for id in array(metadata, "workspace_members")? {
             let id = id.as_str().context("a member without an id")?;
-            let (name, dependencies) = packages.get(id).context("a member that is no package")?;
+            let (name, dependencies) =
+                packages.get(id).context("a member that is not a package")?;
             let named: Vec<String> = dependencies
                 .iter()
                 .filter_map(|dependency| names.get(dependency.as_str()))

@@ -123,7 +123,7 @@ impl CertificateFiles {
     /// Replaces the certificate.
     ///
     /// # Errors
-    /// The text is no certificate, or the file cannot be written.
+    /// The text is not a certificate, or the file cannot be written.
     pub fn store(&self, certificate: &str) -> Result<(), Error> {
         Description::read(certificate).map_err(|source| Error::Certificate {
             path: self.cert.clone(),

@@ -99,8 +99,7 @@ impl NodeGateway {
             .map_err(|_| Error::refused(TooMany))?;
         let issuer = Issuer::open(self).await?;
         let Some((token_id, secret)) = read_token(&request.token) else {
-            let message =
-                "is no introduction token: want one from `kafila node introduction create`";
+            let message = "is not a valid introduction token: want one from `kafila node introduction create`";
             return Err(Error::invalid_field("token", message));
         };
         let key = Key::read(&request.signing_request)?;

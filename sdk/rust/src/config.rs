@@ -80,7 +80,7 @@ pub struct Tls {
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("no gateway address is set")]
+    #[error("no gateway address is set: want at least one, as in http://127.0.0.1:4646")]
     NoGateway,
     #[error(transparent)]
     Address(#[from] InvalidAddress),

@@ -99,7 +99,7 @@ impl ExecConfig {
         }
         for name in &self.allow_caps {
             if name != "all" && capability::number(name).is_none() {
-                let problem = format!("has {name:?}, which is no capability of Linux");
+                let problem = format!("has {name:?}, which is not a capability of Linux");
                 return Err(("allow_caps", problem));
             }
         }

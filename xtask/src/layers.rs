@@ -190,7 +190,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("test-kit", &["model", "state"]),
     ("s3-test-kit", &[]),
     ("vault-test-kit", &[]),
-    ("store-test-kit", &["embedded-etcd", "store"]),
+    (
+        "store-test-kit",
+        &["embedded-etcd", "state", "store", "test-kit"],
+    ),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
     ("eval-broker", SERVICE),

@@ -113,7 +113,7 @@ fn kind(field: &FieldDescriptor) -> String {
         (Kind::Bool, _) => "Flag",
         (Kind::Bytes, _) => "Bytes",
         (other, _) => panic!(
-            "{}: {other:?} is no type of a job's field",
+            "{}: {other:?} is not a valid type of a job's field",
             field.full_name()
         ),
     };

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use template::{Limits, NoFiles, NoSource, Surroundings, Template};
+use template::{Limits, NoFiles, NoSource, RenderContext, Template};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let env = BTreeMap::from([("A".to_owned(), "a b".to_owned())]);
-    let surroundings = Surroundings {
+    let context = RenderContext {
         env: &env,
         files: &NoFiles,
         source: &NoSource,
@@ -26,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         },
     };
     let rendered =
-        Template::parse(text, "", "").and_then(|template| template.render(&surroundings));
+        Template::parse(text, "", "").and_then(|template| template.render(&context));
     if let Err(error) = rendered {
         assert!(error.line >= 1 && error.column >= 1 && !error.message.is_empty());
     }

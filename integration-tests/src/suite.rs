@@ -13,8 +13,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use test_kit::etcd::Etcd;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use crate::api::{Api, eventually};
 use crate::binary::{self, CommandOutput};
@@ -377,13 +375,7 @@ impl Suite {
     /// # Errors
     /// No answer, or a status other than 200.
     pub async fn metrics(&self, name: &str) -> Result<String> {
-        let mut stream = TcpStream::connect(self.metrics_address(name)).await?;
-        let request = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        ensure!(answer.starts_with("HTTP/1.0 200"), "{answer}");
-        Ok(answer)
+        Ok(test_kit::scrape(self.metrics_address(name)).await?)
     }
 
     /// Returns the ends of all logs, for messages.

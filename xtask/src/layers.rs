@@ -22,18 +22,25 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("artifact", &[]),
     (
         "artifact-fetch",
-        &["artifact", "blocking", "s3", "service-kit"],
+        &["artifact", "backoff", "blocking", "s3", "service-kit"],
     ),
     ("jobdiff", &["model", "spec"]),
+    ("backoff", &[]),
     ("duration", &[]),
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
-    ("template-watch", &["template"]),
+    ("template-watch", &["backoff", "template"]),
     ("vault", &["net", "service-kit", "tls"]),
     (
         "task-vault",
-        &["service-kit", "template", "template-watch", "vault"],
+        &[
+            "backoff",
+            "service-kit",
+            "template",
+            "template-watch",
+            "vault",
+        ],
     ),
     (
         "jobspec",
@@ -64,6 +71,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "suggest",
             "workload-identity",
         ],
+    ),
+    (
+        "dry-run",
+        &["admission", "jobdiff", "model", "scheduler", "state"],
     ),
     ("lifecycle", &["model", "duration"]),
     ("node-session", &["model"]),
@@ -118,7 +129,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("nomad-json", &["proto"]),
     ("blocking", &[]),
     ("tls", &[]),
-    ("store", &["model", "net", "blocking", "state", "tls"]),
+    (
+        "store",
+        &["backoff", "model", "net", "blocking", "state", "tls"],
+    ),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
     ("alloc-network", &["model", "service-kit"]),
@@ -155,7 +169,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "service-kit",
         &[
-            "net", "blocking", "duration", "identity", "rights", "suggest", "tls",
+            "backoff", "net", "blocking", "duration", "identity", "rights", "suggest", "tls",
         ],
     ),
     ("agent", &["proto", "service-kit"]),
@@ -176,7 +190,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("test-kit", &["model", "state"]),
     ("s3-test-kit", &[]),
     ("vault-test-kit", &[]),
-    ("store-test-kit", &["embedded-etcd", "store"]),
+    (
+        "store-test-kit",
+        &["embedded-etcd", "state", "store", "test-kit"],
+    ),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
     ("eval-broker", SERVICE),
@@ -185,7 +202,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("deployment-watcher", SERVICE),
     ("cluster-controller", SERVICE),
     ("client-node", SERVICE),
-    ("kafila-client", &["net", "proto", "spec", "tls"]),
+    ("kafila-client", &["backoff", "net", "proto", "spec", "tls"]),
     ("kafila", ANYTHING),
     ("integration-tests", ANYTHING),
     ("kafila-bench", ANYTHING),
@@ -204,6 +221,7 @@ const SERVICE: &[&str] = &[
     "controller",
     "cron",
     "docker-driver",
+    "dry-run",
     "event-stream",
     "fingerprint",
     "gateway-core",
@@ -246,6 +264,7 @@ const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 
 const PURE: &[&str] = &[
     "artifact",
+    "backoff",
     "model",
     "state",
     "cron",
@@ -261,6 +280,7 @@ const PURE: &[&str] = &[
     "periodic-launch",
     "controller",
     "admission",
+    "dry-run",
     "lifecycle",
     "linearizability",
     "listing",
@@ -326,7 +346,7 @@ impl Graph {
         let mut packages = BTreeMap::new();
         for node in array(&metadata["resolve"], "nodes")? {
             let id = node["id"].as_str().context("a node without an id")?;
-            let name = names.get(id).context("a node that is no package")?;
+            let name = names.get(id).context("a node that is not a package")?;
             let dependencies: Vec<String> = array(node, "deps")?
                 .iter()
                 .filter(|dependency| is_normal(dependency))
@@ -337,7 +357,8 @@ impl Graph {
         let mut members = BTreeMap::new();
         for id in array(metadata, "workspace_members")? {
             let id = id.as_str().context("a member without an id")?;
-            let (name, dependencies) = packages.get(id).context("a member that is no package")?;
+            let (name, dependencies) =
+                packages.get(id).context("a member that is not a package")?;
             let named: Vec<String> = dependencies
                 .iter()
                 .filter_map(|dependency| names.get(dependency.as_str()))

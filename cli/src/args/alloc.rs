@@ -8,7 +8,7 @@ pub enum Command {
     Status(Status),
     /// Print the output of a task
     Logs(Logs),
-    /// Run a command beside a running task
+    /// Run a command in a running task
     Exec(Exec),
     /// Restart tasks of an allocation in place
     Restart(Restart),

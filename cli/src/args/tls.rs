@@ -104,7 +104,7 @@ Examples:
   kafila tls ca info
   kafila tls ca info /etc/kafila/kafila-ca.pem
 
-Exit codes: 0 shown; 1 the file is missing or is no certificate of a CA.";
+Exit codes: 0 shown; 1 the file is missing or is not a certificate of a CA.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CERT_CREATE_EXAMPLES)]
@@ -179,4 +179,4 @@ const CERT_INFO_EXAMPLES: &str = "\
 Examples:
   kafila tls cert info global-gateway.pem
 
-Exit codes: 0 shown; 1 the file is missing or is no certificate.";
+Exit codes: 0 shown; 1 the file is missing or is not a certificate.";

@@ -64,7 +64,7 @@ async fn defrag(context: &Context, args: &EtcdDefrag) -> Result<Exit, Error> {
         members.retain(|member| member.endpoint == *endpoint);
         if members.is_empty() {
             return Err(Error::text(format!(
-                "Error defragmenting etcd: {endpoint} is no member.\n\
+                "Error defragmenting etcd: {endpoint} is not a member.\n\
                  'kafila operator etcd status' shows the members."
             )));
         }

@@ -1,25 +1,18 @@
 //! `kafila event …`
 
 use proto::v1;
-use service_kit::Backoff;
 
 use crate::args::event::Stream;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::retries::{self, MAX_RETRIES};
 use crate::{json, render};
-
-/// Retries of a broken stream and their backoff, as in the monitor.
-const MAX_RETRIES: u32 = 10;
-const BACKOFF: (std::time::Duration, std::time::Duration) = (
-    std::time::Duration::from_secs(1),
-    std::time::Duration::from_secs(12),
-);
 
 pub(super) async fn stream(context: &Context, args: &Stream) -> Result<Exit, Error> {
     let filters = args.topics.iter().map(|topic| filter(topic));
     let filters = filters.collect::<Result<Vec<_>, _>>()?;
-    let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+    let mut backoff = retries::backoff();
     let mut rng = context.connection.ids().rng();
     let mut position = Position {
         index: args.index,

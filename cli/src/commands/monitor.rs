@@ -1,19 +1,13 @@
 //! `kafila monitor`
 
-use std::time::Duration;
-
 use proto::v1;
-use service_kit::Backoff;
 
 use crate::args::monitor::Monitor;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::retries::{self, MAX_RETRIES};
 use crate::{json, render};
-
-/// Retries of a broken stream and their backoff, as in the monitor of evaluations.
-const MAX_RETRIES: u32 = 10;
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
 pub(super) async fn run(context: &Context, args: &Monitor) -> Result<Exit, Error> {
     let mut request = v1::MonitorRequest {
@@ -22,7 +16,7 @@ pub(super) async fn run(context: &Context, args: &Monitor) -> Result<Exit, Error
         recent: args.recent,
         recent_only: false,
     };
-    let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+    let mut backoff = retries::backoff();
     let mut rng = context.connection.ids().rng();
     let mut retries = 0;
     let mut has_begun = false;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proto::v1;
-use service_kit::{Backoff, Clock};
+use service_kit::Clock;
 use tokio::time::Instant;
 
 use super::line::Output;
@@ -18,12 +18,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::printable;
 use crate::render::Style;
-
-/// First and longest backoff after a failed request. Source: Nomad's monitor.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
-
-/// Consecutive failed requests before the monitor gives up.
-const MAX_UNANSWERED: usize = 10;
+use crate::retries::{self, MAX_RETRIES};
 
 /// Longest wait before the node is read again if no allocation has changed.
 const WAIT: Duration = Duration::from_secs(2);
@@ -199,14 +194,14 @@ impl DrainFollow<'_> {
     /// The gateway does not answer, the node is gone, or standard output is closed or full.
     pub(crate) async fn run(mut self, node_id: &str) -> Result<Exit, Error> {
         let mut watch = DrainWatch::default();
-        let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+        let mut backoff = retries::backoff();
         let mut rng = self.connection.ids().rng();
         let (mut after, mut unanswered) = (0, 0);
         loop {
             let asked_at = Instant::now();
             let (allocs, node, index) = match self.look(node_id, after).await {
                 Ok(answer) => answer,
-                Err(error) if error.is_transient() && unanswered < MAX_UNANSWERED => {
+                Err(error) if error.is_transient() && unanswered < MAX_RETRIES => {
                     unanswered += 1;
                     tokio::time::sleep(backoff.next(&mut rng)).await;
                     continue;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::v1;
-use service_kit::{Backoff, Clock};
+use service_kit::Clock;
 use tokio::time::Instant;
 
 use super::machine::{Monitor, Options};
@@ -13,9 +13,7 @@ use crate::connection::{Blocking, Connection};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::render::Style;
-
-/// First and longest backoff after a failed request. Source: Nomad's monitor.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
+use crate::retries;
 
 /// Minimum time between two requests if the first brought no change. Limits the request rate to a
 /// gateway that answers blocking queries immediately.
@@ -51,7 +49,7 @@ impl Follow<'_> {
             Subject::Evaluation(id) => Monitor::of_evaluation(options, id),
             Subject::Deployment(id) => Monitor::of_deployment(options, id),
         };
-        let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+        let mut backoff = retries::backoff();
         let mut rng = self.connection.ids().rng();
         let title = monitor.start(&self.style_now());
         self.show(&title)?;

@@ -12,10 +12,7 @@ use crate::exit::Exit;
 use crate::output::printable;
 use crate::render::Style;
 use crate::render::deployment_hold::{DeploymentHold, failed_before};
-
-/// Consecutive failed requests before the monitor gives up. With the backoff (1 s doubling to 12 s)
-/// this takes about 90 s, enough for a restart or failover of the gateway. Source: Nomad's monitor.
-pub(super) const MAX_RETRIES: u32 = 10;
+use crate::retries::MAX_RETRIES;
 
 /// Parameters of a monitor.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use proto::v1;
 
 use super::line::{Ending, Output};
-use super::machine::{MAX_RETRIES, Monitor, Options};
+use super::machine::{Monitor, Options};
 use super::question::{Ask, Event, Goal};
 use crate::connection::JobWithAllocs;
 use crate::exit::Exit;
@@ -13,6 +13,7 @@ use crate::fixtures::{
 };
 use crate::output::colour::Colour;
 use crate::render::tests::style;
+use crate::retries::MAX_RETRIES;
 
 const NEXT_EVAL: &str = "3c4d5e6f-0000-4000-8000-000000000007";
 const REVERT: &str = "6f7a8b9c-0000-4000-8000-000000000008";

@@ -1,6 +1,6 @@
 //! Golden tests of the text output, one file per view in `tests/golden`.
 //!
-//! `KAFILA_UPDATE_GOLDEN=1 cargo test -p kafila` writes the files anew; the diff is the review.
+//! `UPDATE_GOLDENS=1 cargo test -p kafila` writes the files anew; the diff is the review.
 
 mod dry_runs;
 
@@ -31,14 +31,14 @@ pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name);
-    if std::env::var_os("KAFILA_UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
         std::fs::write(&path, text).unwrap();
         return;
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         expected == text,
-        "{} differs; it should be:\n{text}\nKAFILA_UPDATE_GOLDEN=1 writes it",
+        "{} differs; it should be:\n{text}\nUPDATE_GOLDENS=1 writes it",
         path.display()
     );
 }

@@ -84,7 +84,7 @@ async fn an_invalid_dispatch_is_refused_before_a_request_is_sent() {
         ),
         ("job dispatch -meta a web", "expected KEY=VALUE"),
         ("job dispatch web /no/such/file", "Error reading input data"),
-        ("job scale web many", "\"many\" is no count"),
+        ("job scale web many", "\"many\" is not a valid count"),
     ] {
         let said = kafila(line).at(&gateway.address).await;
         let stderr = said.ended(1).stderr.clone();
@@ -327,8 +327,9 @@ async fn a_count_below_none_is_refused_as_one() {
         ("job scale web +2", "+2"),
     ] {
         let said = kafila(line).at(crate::command::UNREACHABLE).await;
-        said.ended(1)
-            .complained(&[&format!("{count:?} is no count: expected a whole number")]);
+        said.ended(1).complained(&[&format!(
+            "{count:?} is not a valid count: expected a whole number"
+        )]);
     }
 }
 

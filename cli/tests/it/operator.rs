@@ -254,7 +254,7 @@ async fn etcd_is_defragmented_member_after_member_with_the_leader_last() {
     run("operator etcd defrag -member=nowhere")
         .await
         .ended(1)
-        .complained(&["nowhere is no member"]);
+        .complained(&["nowhere is not a member"]);
     run("operator etcd defrag").await.ended(0);
     let order = gateway.state().defragmented.clone();
     let hosts: Vec<&str> = order.iter().map(|endpoint| &endpoint[7..15]).collect();

@@ -65,13 +65,13 @@ impl NetworkConfig {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > MAX_INTERFACE || !name.chars().all(is_plain) {
             let problem = format!(
-                "{name:?} is no interface name: want 1 to {MAX_INTERFACE} letters, digits, '-', '_' or '.'"
+                "{name:?} is not a valid interface name: want 1 to {MAX_INTERFACE} letters, digits, '-', '_' or '.'"
             );
             return Err(("bridge_name", problem));
         }
         if !is_subnet(&self.bridge_subnet, IpAddr::is_ipv4) {
             let problem = format!(
-                "{:?} is no IPv4 subnet: want one as in 172.26.64.0/20",
+                "{:?} is not a valid IPv4 subnet: want one as in 172.26.64.0/20",
                 self.bridge_subnet
             );
             return Err(("bridge_subnet", problem));
@@ -79,7 +79,7 @@ impl NetworkConfig {
         let subnet = &self.bridge_subnet_ipv6;
         if !subnet.is_empty() && !is_subnet(subnet, IpAddr::is_ipv6) {
             let problem =
-                format!("{subnet:?} is no IPv6 subnet: want one as in fd00:a110:c8::/120");
+                format!("{subnet:?} is not a valid IPv6 subnet: want one as in fd00:a110:c8::/120");
             return Err(("bridge_subnet_ipv6", problem));
         }
         if !self.run_dir.is_absolute() {

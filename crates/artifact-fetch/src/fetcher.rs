@@ -57,50 +57,56 @@ pub struct Artifacts {
     cache: Cache,
     workspace: Workspace,
     running: Semaphore,
-    flights: Flights,
+    downloads_in_flight: InFlightDownloads,
     /// Numbers the beginnings and ends of downloads.
     moments: AtomicU64,
     metrics: Metrics,
 }
 
-type Flights = Mutex<HashMap<String, Arc<Flight>>>;
+type InFlightDownloads = Mutex<HashMap<String, Arc<InFlightDownload>>>;
 
 /// The downloads of one key, one at a time.
 #[derive(Default)]
-struct Flight {
-    last: tokio::sync::Mutex<Option<Landed>>,
+struct InFlightDownload {
+    last: tokio::sync::Mutex<Option<Completed>>,
 }
 
 /// The end of a download, for those that waited for it.
-struct Landed {
+struct Completed {
     moment: u64,
     result: Result<Weak<Blob>, Failure>,
 }
 
-/// A caller's place in a flight. The last one that leaves removes the flight, also when its work is dropped.
-struct Seat<'a> {
-    flights: &'a Flights,
+/// A caller that waits for a download. The last one that leaves removes the download's entry, also when its
+/// work is dropped.
+struct Waiter<'a> {
+    downloads_in_flight: &'a InFlightDownloads,
     key: &'a str,
-    flight: Arc<Flight>,
+    in_flight: Arc<InFlightDownload>,
 }
 
-impl<'a> Seat<'a> {
-    fn take(flights: &'a Flights, key: &'a str) -> Self {
-        let mut all = flights.lock().unwrap_or_else(PoisonError::into_inner);
-        let flight = Arc::clone(all.entry(key.to_owned()).or_default());
+impl<'a> Waiter<'a> {
+    fn take(downloads_in_flight: &'a InFlightDownloads, key: &'a str) -> Self {
+        let mut all = downloads_in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let in_flight = Arc::clone(all.entry(key.to_owned()).or_default());
         Self {
-            flights,
+            downloads_in_flight,
             key,
-            flight,
+            in_flight,
         }
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        let mut all = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .downloads_in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         // The map's and this one.
-        if Arc::strong_count(&self.flight) <= 2 {
+        if Arc::strong_count(&self.in_flight) <= 2 {
             all.remove(self.key);
         }
     }
@@ -128,7 +134,7 @@ impl Artifacts {
             workspace,
             helper,
             config,
-            flights: Mutex::default(),
+            downloads_in_flight: Mutex::default(),
             moments: AtomicU64::new(0),
             metrics,
         };
@@ -188,8 +194,8 @@ impl Artifacts {
     async fn blob(&self, wanted: &ArtifactRequest) -> Result<Arc<Blob>, Failure> {
         let key = key::of(wanted);
         let begun = self.moments.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat::take(&self.flights, &key);
-        let mut last = seat.flight.last.lock().await;
+        let waiter = Waiter::take(&self.downloads_in_flight, &key);
+        let mut last = waiter.in_flight.last.lock().await;
         let landed = last.as_ref().filter(|landed| landed.moment > begun);
         let shared = landed.and_then(|landed| match &landed.result {
             Ok(blob) => blob.upgrade().map(Ok),
@@ -202,7 +208,7 @@ impl Artifacts {
             return result;
         }
         let result = self.download(&key, wanted).await;
-        *last = Some(Landed {
+        *last = Some(Completed {
             moment: self.moments.fetch_add(1, Ordering::Relaxed),
             result: match &result {
                 Ok(blob) => Ok(Arc::downgrade(blob)),

@@ -98,7 +98,7 @@ fn check(folder: &Path, below: &Path, depth: usize) -> io::Result<()> {
     for item in fs::read_dir(folder)? {
         let item = item?;
         let (kind, below) = (item.file_type()?, below.join(item.file_name()));
-        let about = |problem: entry::Hostile| {
+        let about = |problem: entry::RejectedEntry| {
             io::Error::other(format!("{:?}: {problem}", below.to_string_lossy()))
         };
         if kind.is_dir() {
@@ -107,7 +107,7 @@ fn check(folder: &Path, below: &Path, depth: usize) -> io::Result<()> {
             let target = fs::read_link(item.path())?;
             entry::link(&below, &target).map_err(about)?;
         } else if !kind.is_file() {
-            return Err(about(entry::Hostile::Special));
+            return Err(about(entry::RejectedEntry::Special));
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ pub struct Budget {
 
 /// A limit that an archive exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Spent {
+pub enum BudgetExceeded {
     #[error(
         "the archive has more than {0} entries; raise `artifact.unpacked_entries_max` of the node, or split it"
     )]
@@ -36,10 +36,10 @@ impl Budget {
     ///
     /// # Errors
     /// It is one too many.
-    pub fn entry(&mut self) -> Result<(), Spent> {
+    pub fn entry(&mut self) -> Result<(), BudgetExceeded> {
         self.entries = self.entries.saturating_add(1);
         if self.entries > self.entries_max {
-            return Err(Spent::Entries(self.entries_max));
+            return Err(BudgetExceeded::Entries(self.entries_max));
         }
         Ok(())
     }
@@ -48,10 +48,10 @@ impl Budget {
     ///
     /// # Errors
     /// They exceed the limit.
-    pub fn bytes(&mut self, bytes: u64) -> Result<(), Spent> {
+    pub fn bytes(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.bytes_max {
-            return Err(Spent::Bytes(self.bytes_max));
+            return Err(BudgetExceeded::Bytes(self.bytes_max));
         }
         Ok(())
     }
@@ -67,14 +67,14 @@ mod tests {
         for entry in 1..=4096 {
             assert_eq!(budget.entry(), Ok(()), "{entry}");
         }
-        assert_eq!(budget.entry(), Err(Spent::Entries(4096)));
+        assert_eq!(budget.entry(), Err(BudgetExceeded::Entries(4096)));
     }
 
     #[test]
     fn bytes_add_up_without_overflow() {
         let mut budget = Budget::new(1, 10);
         assert_eq!(budget.bytes(10), Ok(()));
-        assert_eq!(budget.bytes(1), Err(Spent::Bytes(10)));
-        assert_eq!(budget.bytes(u64::MAX), Err(Spent::Bytes(10)));
+        assert_eq!(budget.bytes(1), Err(BudgetExceeded::Bytes(10)));
+        assert_eq!(budget.bytes(u64::MAX), Err(BudgetExceeded::Bytes(10)));
     }
 }

@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 128;
 
 /// A name or a link that must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Hostile {
+pub enum RejectedEntry {
     #[error("its name is absolute")]
     Absolute,
     #[error("its name leaves the destination with `..`")]
@@ -30,13 +30,13 @@ pub enum Hostile {
 ///
 /// # Errors
 /// The name leaves the destination or is not a path.
-pub fn path(name: &Path) -> Result<PathBuf, Hostile> {
+pub fn path(name: &Path) -> Result<PathBuf, RejectedEntry> {
     let bytes = name.as_os_str().as_encoded_bytes();
     if bytes.len() > PATH_BYTES_MAX {
-        return Err(Hostile::Long);
+        return Err(RejectedEntry::Long);
     }
     if bytes.contains(&0) {
-        return Err(Hostile::Nul);
+        return Err(RejectedEntry::Nul);
     }
     let mut path = PathBuf::new();
     let mut depth = 0;
@@ -45,13 +45,13 @@ pub fn path(name: &Path) -> Result<PathBuf, Hostile> {
             Component::Normal(part) => {
                 depth += 1;
                 if depth > DEPTH_MAX || part.len() > 255 {
-                    return Err(Hostile::Long);
+                    return Err(RejectedEntry::Long);
                 }
                 path.push(part);
             }
             Component::CurDir => {}
-            Component::ParentDir => return Err(Hostile::Parent),
-            Component::RootDir | Component::Prefix(_) => return Err(Hostile::Absolute),
+            Component::ParentDir => return Err(RejectedEntry::Parent),
+            Component::RootDir | Component::Prefix(_) => return Err(RejectedEntry::Absolute),
         }
     }
     Ok(path)
@@ -65,10 +65,10 @@ pub fn path(name: &Path) -> Result<PathBuf, Hostile> {
 ///
 /// # Errors
 /// The target may lead out of the destination.
-pub fn link(path: &Path, target: &Path) -> Result<(), Hostile> {
+pub fn link(path: &Path, target: &Path) -> Result<(), RejectedEntry> {
     let bytes = target.as_os_str().as_encoded_bytes();
     if bytes.is_empty() || bytes.len() > PATH_BYTES_MAX || bytes.contains(&0) {
-        return Err(Hostile::Long);
+        return Err(RejectedEntry::Long);
     }
     let mut depth = path.components().count().saturating_sub(1);
     let mut is_below = false;
@@ -76,11 +76,11 @@ pub fn link(path: &Path, target: &Path) -> Result<(), Hostile> {
         match component {
             Component::CurDir => {}
             Component::Normal(_) => is_below = true,
-            Component::ParentDir if is_below => return Err(Hostile::LinkWinds),
+            Component::ParentDir if is_below => return Err(RejectedEntry::LinkWinds),
             Component::ParentDir => {
-                depth = depth.checked_sub(1).ok_or(Hostile::LinkLeaves)?;
+                depth = depth.checked_sub(1).ok_or(RejectedEntry::LinkLeaves)?;
             }
-            Component::RootDir | Component::Prefix(_) => return Err(Hostile::LinkLeaves),
+            Component::RootDir | Component::Prefix(_) => return Err(RejectedEntry::LinkLeaves),
         }
     }
     Ok(())
@@ -106,18 +106,18 @@ mod tests {
             ("./a//b/.", Ok("a/b")),
             (".", Ok("")),
             ("...", Ok("...")),
-            ("../../etc/x", Err(Hostile::Parent)),
-            ("a/../../x", Err(Hostile::Parent)),
-            ("a/../b", Err(Hostile::Parent)),
-            ("/etc/x", Err(Hostile::Absolute)),
-            ("a\0b", Err(Hostile::Nul)),
+            ("../../etc/x", Err(RejectedEntry::Parent)),
+            ("a/../../x", Err(RejectedEntry::Parent)),
+            ("a/../b", Err(RejectedEntry::Parent)),
+            ("/etc/x", Err(RejectedEntry::Absolute)),
+            ("a\0b", Err(RejectedEntry::Nul)),
         ] {
             assert_eq!(path(Path::new(name)), want.map(PathBuf::from), "{name}");
         }
         let deep = "a/".repeat(200);
         let long = "a".repeat(256);
         for name in [deep, long, "a/".repeat(3000)] {
-            assert_eq!(path(Path::new(&name)), Err(Hostile::Long));
+            assert_eq!(path(Path::new(&name)), Err(RejectedEntry::Long));
         }
     }
 
@@ -128,12 +128,12 @@ mod tests {
             ("a/b", "../c/d", Ok(())),
             ("a/b/c", "../../d", Ok(())),
             ("a/b", "..", Ok(())),
-            ("a", "..", Err(Hostile::LinkLeaves)),
-            ("a", "../x", Err(Hostile::LinkLeaves)),
-            ("a/b", "../../x", Err(Hostile::LinkLeaves)),
-            ("a", "/etc/passwd", Err(Hostile::LinkLeaves)),
-            ("g", "d/e/f/../..", Err(Hostile::LinkWinds)),
-            ("a", "", Err(Hostile::Long)),
+            ("a", "..", Err(RejectedEntry::LinkLeaves)),
+            ("a", "../x", Err(RejectedEntry::LinkLeaves)),
+            ("a/b", "../../x", Err(RejectedEntry::LinkLeaves)),
+            ("a", "/etc/passwd", Err(RejectedEntry::LinkLeaves)),
+            ("g", "d/e/f/../..", Err(RejectedEntry::LinkWinds)),
+            ("a", "", Err(RejectedEntry::Long)),
         ] {
             let got = link(Path::new(at), Path::new(target));
             assert_eq!(got, want, "{at} -> {target}");

@@ -14,7 +14,7 @@ mod getter;
 mod source;
 
 pub use archive::{Archive, Compression};
-pub use budget::{Budget, Spent};
+pub use budget::{Budget, BudgetExceeded};
 pub use checksum::{Algorithm, Checksum, Digest};
 pub use getter::{Getter, Git, S3Keys, S3Object};
 pub use source::{Problem, Source};

@@ -150,7 +150,7 @@ fn kind(
         Some("false" | "0" | "no") => Ok(None),
         Some(other) => Archive::named(other).map(Some).ok_or_else(|| {
             let message = format!(
-                "{other:?} is no kind of archive: want false, or one of {}",
+                "{other:?} is not a kind of archive: want false, or one of {}",
                 Archive::names()
             );
             Problem::Option("archive", message)

@@ -17,10 +17,10 @@ pub fn affects_jobs(from: NodeStatus, to: NodeStatus) -> bool {
 /// is down and a job with an allocation on it has no evaluation since.
 pub(crate) fn may_lack_one(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
     node.value.lacks_evals
-        || (node.value.status == NodeStatus::Down && is_owed(snapshot, node, now))
+        || (node.value.status == NodeStatus::Down && lacks_evaluation(snapshot, node, now))
 }
 
-fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
+fn lacks_evaluation(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
     snapshot.allocs_by_node(node.value.id).any(|view| {
         let (job_type, _) = job_of(snapshot, view);
         !view.is_client_terminal()

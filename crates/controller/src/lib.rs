@@ -9,7 +9,7 @@
 //! the replica.
 //!
 //! In reading order: [`config`] has the timeouts; `liveness` is the state machine; `node_status` is
-//! the status that a node should have; `fair_clock` leaves out the time in which the controller could
+//! the status that a node should have; `stall_adjusted_clock` leaves out the time in which the controller could
 //! not hear nodes, `streams` watches the gateways, `mass_failure` delays the rest when too many nodes
 //! stop sending heartbeats at once, and `pace` limits the writes; [`evals`] and [`transition`] make the writes.
 //!
@@ -22,13 +22,13 @@ pub mod deletions;
 pub mod drain;
 pub mod etcd;
 pub mod evals;
-mod fair_clock;
 pub mod garbage;
 mod liveness;
 mod mass_failure;
 mod node_status;
 mod pace;
 pub mod periodic;
+mod stall_adjusted_clock;
 mod streams;
 pub mod transition;
 

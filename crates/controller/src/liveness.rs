@@ -7,9 +7,9 @@ use rustc_hash::FxHashMap;
 use state::{Change, Entity, Key, Snapshot};
 
 use crate::config::{Config, TIMERS_PER_STEP};
-use crate::fair_clock::FairClock;
 use crate::mass_failure::{MassFailureGuard, Verdict};
 use crate::pace::Pace;
+use crate::stall_adjusted_clock::StallAdjustedClock;
 use crate::streams::{StreamId, Streams};
 use crate::transition::Transition;
 use crate::{evals, node_status};
@@ -25,7 +25,7 @@ pub use event::{ControllerHealth, Effect, Event, Stats};
 pub struct Liveness {
     config: Config,
     /// The clock of all deadlines of nodes.
-    clock: FairClock,
+    clock: StallAdjustedClock,
     nodes: FxHashMap<NodeId, Tracked>,
     /// By the time of `clock`.
     timers: BTreeSet<(Timestamp, NodeId)>,
@@ -44,7 +44,7 @@ pub struct Liveness {
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
     /// The time until which the node counts as alive without another heartbeat, by the
-    /// [`FairClock`].
+    /// [`StallAdjustedClock`].
     alive_until: Timestamp,
     /// The stream of the last heartbeat.
     stream: Option<StreamId>,
@@ -64,7 +64,7 @@ impl Liveness {
         let ttl = config.heartbeat_ttl;
         Self {
             config,
-            clock: FairClock::new(ttl),
+            clock: StallAdjustedClock::new(ttl),
             nodes: FxHashMap::default(),
             timers: BTreeSet::new(),
             changed: BTreeSet::new(),
@@ -140,15 +140,15 @@ impl Liveness {
     pub fn step(
         &mut self,
         now: Timestamp,
-        vitals: ControllerHealth,
+        controller_health: ControllerHealth,
         events: Vec<Event>,
         snapshot: &Snapshot,
     ) -> Vec<Effect> {
         let mut effects = Vec::new();
         let has_gateways = self.streams.count() > 0;
         if has_gateways {
-            let speaks = self.streams.any_speaks(self.clock.counted(now));
-            let time_counts = vitals.are_good() && speaks;
+            let speaks = self.streams.has_live_stream(self.clock.counted(now));
+            let time_counts = controller_health.are_good() && speaks;
             if let Some(stall) = self.clock.advance(now, time_counts) {
                 effects.push(Effect::Stalled { stall });
             }

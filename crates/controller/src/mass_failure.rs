@@ -13,11 +13,11 @@ use crate::config::MASS_FAILURE_MIN;
 
 #[derive(Debug, Default)]
 pub(crate) struct MassFailureGuard {
-    episode: Option<Episode>,
+    failure: Option<MassFailure>,
 }
 
 #[derive(Debug)]
-struct Episode {
+struct MassFailure {
     until: Timestamp,
     /// The delay is over and silent nodes are marked down. It lasts until the numbers are normal
     /// again, so that one mass failure is delayed once.
@@ -50,28 +50,28 @@ impl MassFailureGuard {
     ) -> Verdict {
         let is_mass = late >= MASS_FAILURE_MIN && late * 2 > all;
         if !is_mass {
-            self.episode = None;
+            self.failure = None;
             return Verdict::Proceed;
         }
         // A mass failure long after the last one is a new one.
-        let over = |episode: &Episode| now.since(episode.until) > ttl * 2;
-        if self.episode.as_ref().is_some_and(over) {
-            self.episode = None;
+        let over = |failure: &MassFailure| now.since(failure.until) > ttl * 2;
+        if self.failure.as_ref().is_some_and(over) {
+            self.failure = None;
         }
-        match &mut self.episode {
+        match &mut self.failure {
             None => {
                 let until = now.plus(ttl);
-                self.episode = Some(Episode {
+                self.failure = Some(MassFailure {
                     until,
                     released: false,
                 });
                 Verdict::StartHold { until }
             }
-            Some(episode) if !episode.released && now < episode.until => Verdict::KeepHold {
-                until: episode.until,
+            Some(failure) if !failure.released && now < failure.until => Verdict::KeepHold {
+                until: failure.until,
             },
-            Some(episode) => {
-                episode.released = true;
+            Some(failure) => {
+                failure.released = true;
                 Verdict::Proceed
             }
         }

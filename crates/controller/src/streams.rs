@@ -20,7 +20,7 @@ pub struct StreamId(pub u64);
 #[derive(Debug)]
 pub(crate) struct Streams {
     silence: Duration,
-    /// Stream → time of the last message, as counted by the [`crate::fair_clock`], and whether it has
+    /// Stream → time of the last message, as counted by the [`crate::stall_adjusted_clock`], and whether it has
     /// been reported as silent since.
     open: BTreeMap<StreamId, (Timestamp, bool)>,
 }
@@ -54,7 +54,7 @@ impl Streams {
     }
 
     /// Tells whether at least one stream brings messages.
-    pub(crate) fn any_speaks(&self, counted: Timestamp) -> bool {
+    pub(crate) fn has_live_stream(&self, counted: Timestamp) -> bool {
         let mut streams = self.open.values();
         streams.any(|(heard, _)| counted.since(*heard) <= self.silence)
     }
@@ -81,16 +81,16 @@ mod tests {
         let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
         let (one, other) = (StreamId(1), StreamId(2));
         let mut streams = Streams::new(Duration::from_secs(10));
-        assert!(!streams.any_speaks(at(100)), "there is none");
+        assert!(!streams.has_live_stream(at(100)), "there is none");
         streams.open(one, at(100));
         streams.open(other, at(103));
         assert_eq!(streams.newly_silent(at(105)), []);
         assert_eq!(streams.newly_silent(at(106)), [one]);
         assert_eq!(streams.newly_silent(at(107)), []);
-        assert!(streams.any_speaks(at(108)));
-        assert!(!streams.any_speaks(at(109)));
+        assert!(streams.has_live_stream(at(108)));
+        assert!(!streams.has_live_stream(at(109)));
         streams.record_message(one, at(110));
-        assert!(streams.any_speaks(at(110)));
+        assert!(streams.has_live_stream(at(110)));
         assert_eq!(streams.newly_silent(at(116)), [one, other]);
         assert!(streams.close(one));
         assert!(!streams.close(one));

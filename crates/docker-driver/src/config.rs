@@ -8,27 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
+use task_drivers::DEFAULT_CAPS;
 
 /// The source of the section, for a configuration file that explains itself.
 pub const SOURCE: &str = include_str!("config.rs");
-
-/// Capabilities that tasks get, or may add, by default: those of the engine without `NET_RAW`.
-/// Source: Nomad's public default.
-pub const DEFAULT_CAPS: [&str; 13] = [
-    "audit_write",
-    "chown",
-    "dac_override",
-    "fowner",
-    "fsetid",
-    "kill",
-    "mknod",
-    "net_bind_service",
-    "setfcap",
-    "setgid",
-    "setpcap",
-    "setuid",
-    "sys_chroot",
-];
 
 /// Namespaces of the host that a task may join by default. Source: Nomad's public default.
 pub const DEFAULT_HOST_MODES: [&str; 4] = ["ipc", "pid", "userns", "uts"];

@@ -178,7 +178,7 @@ impl Drop for Running {
             } else {
                 warn!(
                     container,
-                    "a command without a caller cannot be killed: it is no process here"
+                    "a command without a caller cannot be killed: it is not a process here"
                 );
             }
         });

@@ -7,7 +7,7 @@ use crate::auth;
 use crate::engine::Problem;
 use crate::image::{self, Image};
 use crate::options::Options;
-use crate::pull::{Pull, PullError, say};
+use crate::pull::{Pull, PullError, send_message};
 use crate::start::failed;
 use crate::tasks::Docker;
 
@@ -48,7 +48,7 @@ impl Docker {
                 .unwrap_or(self.settings.config.image_pull_timeout),
             activity_limit: self.settings.config.pull_activity_timeout,
         };
-        say(
+        send_message(
             &config.messages,
             format!("Downloading image {}", options.image),
         );

@@ -85,7 +85,7 @@ impl Pulls {
                         Progress::Running(text) => text.clone(),
                         Progress::Done(_) => continue,
                     };
-                    say(messages, format!("Docker image pull progress: {text}"));
+                    send_message(messages, format!("Docker image pull progress: {text}"));
                 }
             }
         }
@@ -268,7 +268,7 @@ impl std::fmt::Display for Layers {
     }
 }
 
-pub(crate) fn say(messages: &Messages, text: String) {
+pub(crate) fn send_message(messages: &Messages, text: String) {
     // A full queue drops messages: the start does not wait for its readers.
     let _ = messages.try_send(text);
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
+use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256};
 
 use crate::SnapshotError;
@@ -51,7 +52,7 @@ pub fn verify(file: &mut (impl Read + Seek)) -> Result<Checksum, SnapshotError> 
     }
     Ok(Checksum {
         database_bytes,
-        sha256: stored.iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: HEXLOWER.encode(&stored),
     })
 }
 

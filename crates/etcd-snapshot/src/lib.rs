@@ -25,6 +25,6 @@ pub enum SnapshotError {
         "the checksum at the end of the file does not match: the file is incomplete or damaged"
     )]
     ChecksumMismatch,
-    #[error("the file is no etcd database: {0}")]
+    #[error("the file is not an etcd database: {0}")]
     Invalid(&'static str),
 }

@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`mod@filter`] selects events for a caller; [`kind`] names the type of a write;
 //! [`mod@describe`] returns the events of one write, from the write, the replica, and past state
-//! that [`past`] reads from the store.
+//! that [`past`] reads from the store; [`bookmark`] decides when a quiet stream shows its progress.
 
+pub mod bookmark;
 pub mod describe;
 pub mod filter;
 pub mod kind;
@@ -12,6 +13,7 @@ pub mod past;
 mod tests;
 mod written;
 
+pub use bookmark::{Bookmark, BookmarkAction, BookmarkEvent};
 pub use describe::describe;
 pub use filter::Filter;
 pub use written::PastObjects;

@@ -64,7 +64,8 @@ pub(crate) fn check(devices: &[DeviceConfig]) -> Result<(), Error> {
         for id in &device.instances {
             // Tasks get the ids joined by commas.
             if id.is_empty() || id.contains(',') {
-                let problem = format!("{id:?} is no id: it needs a character, and no comma");
+                let problem =
+                    format!("{id:?} is not a valid id: it needs a character, and no comma");
                 return Err(wrong("instances", problem));
             }
             if !ids.insert(id) {

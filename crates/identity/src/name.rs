@@ -36,7 +36,7 @@ pub enum InvalidIdentity {
          and -, and neither \".\" nor \"..\""
     )]
     Name(String),
-    #[error("URI {0:?} has not the form spiffe://REGION.{RESERVED_DOMAIN}/ROLE/NAME")]
+    #[error("URI {0:?} must have the form spiffe://REGION.{RESERVED_DOMAIN}/ROLE/NAME")]
     Uri(String),
     #[error(transparent)]
     Role(#[from] UnknownRole),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClientStatus, ComparableResources, JobKey, JobType, NodeId};
+use model::{ClientStatus, ComparableResources, JobKey, NodeId};
 use state::{AllocView, Snapshot};
 
 use crate::violation::{Fact, Violation};

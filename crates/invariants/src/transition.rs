@@ -20,7 +20,7 @@ pub(crate) fn check_key(
         Key::Alloc(id) => alloc_goes_wrong(before, after, *id)
             .or_else(|| misplaced_alloc(before, after, *id))
             .or_else(|| eviction_is_forgotten(before, after, *id))
-            .or_else(|| makes_the_wrong_go(before, after, *id)),
+            .or_else(|| evicts_wrong_victim(before, after, *id)),
         Key::AllocClient(id) => {
             alloc_goes_wrong(before, after, *id).or_else(|| report_goes_back(before, after, *id))
         }
@@ -236,7 +236,7 @@ fn eviction_is_forgotten(
 }
 
 /// Checks a new allocation and its victims.
-fn makes_the_wrong_go(
+fn evicts_wrong_victim(
     before: &Snapshot,
     after: &Snapshot,
     id: model::AllocId,

@@ -82,6 +82,51 @@ impl PageKey for model::NodeId {
     }
 }
 
+/// Variables are listed by the store, so a page ends with the key of its last variable, and the next page
+/// begins after it.
+impl PageKey for model::VariableKey {
+    fn to_token(&self) -> String {
+        format!("{}/{}", self.namespace, self.path)
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        // A namespace has no slash in it.
+        let (namespace, path) = token.split_once('/')?;
+        Some(Self::new(namespace, path))
+    }
+}
+
+/// Parses the token in `field`; `None`: it is empty, and the list begins.
+///
+/// # Errors
+/// The token does not come from a page of this list.
+pub fn key_of<K: PageKey>(field: &str, token: &str) -> Result<Option<K>, FieldErrors> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    if let Some(key) = K::from_token(token) {
+        return Ok(Some(key));
+    }
+    let mut errors = FieldErrors::default();
+    errors.push(
+        field,
+        format!(
+            "{token:?} is not a token of this list: pass meta.next_token of the last answer, or leave \
+             it out to start over"
+        ),
+    );
+    Err(errors)
+}
+
+/// Returns the number of items on a page of a list that is never returned as a whole: `max` for 0, and
+/// for more than it.
+pub fn limited(per_page: u32, max: usize) -> usize {
+    match usize::try_from(per_page) {
+        Ok(0) | Err(_) => max,
+        Ok(per_page) => per_page.min(max),
+    }
+}
+
 /// The page that a request asks for.
 #[derive(Clone, Debug)]
 pub struct Page<K> {
@@ -95,25 +140,9 @@ impl<K: PageKey> Page<K> {
     /// # Errors
     /// `next_token` does not come from a page of this list.
     pub fn new(per_page: u32, next_token: &str) -> Result<Self, FieldErrors> {
-        let from = if next_token.is_empty() {
-            None
-        } else {
-            let Some(from) = K::from_token(next_token) else {
-                let mut errors = FieldErrors::default();
-                errors.push(
-                    "options.next_token",
-                    format!(
-                        "{next_token:?} is not a token of this list: pass meta.next_token of the \
-                         last answer, or leave it out to start over"
-                    ),
-                );
-                return Err(errors);
-            };
-            Some(from)
-        };
         Ok(Self {
             per_page: usize::try_from(per_page).unwrap_or(usize::MAX),
-            from,
+            from: key_of("options.next_token", next_token)?,
             is_reversed: false,
         })
     }
@@ -215,7 +244,7 @@ impl<K: Ord, T> Ord for Entry<K, T> {
 
 #[cfg(test)]
 mod tests {
-    use model::{EvalId, JobKey, NodeId};
+    use model::{EvalId, JobKey, NodeId, VariableKey};
 
     use super::*;
 
@@ -289,6 +318,13 @@ mod tests {
     }
 
     #[test]
+    fn a_limited_page_is_never_the_whole_list() {
+        for (per_page, expected) in [(0, 100), (1, 1), (99, 99), (100, 100), (u32::MAX, 100)] {
+            assert_eq!(limited(per_page, 100), expected, "{per_page}");
+        }
+    }
+
+    #[test]
     fn a_token_of_another_list_is_refused() {
         let errors = Page::<(u64, EvalId)>::new(10, "default.web").unwrap_err();
         assert_eq!(errors.0[0].field, "options.next_token");
@@ -299,6 +335,11 @@ mod tests {
     fn keys_survive_their_tokens() {
         let job = JobKey::new("default", "team.web/1");
         assert_eq!(JobKey::from_token(&job.to_token()), Some(job));
+        let variable = VariableKey::new("default", "app/web/key");
+        assert_eq!(
+            VariableKey::from_token(&variable.to_token()),
+            Some(variable)
+        );
         let eval = (7, EvalId::from_random(9));
         assert_eq!(<(u64, EvalId)>::from_token(&eval.to_token()), Some(eval));
     }

@@ -123,7 +123,7 @@ impl CertificateFiles {
     /// Replaces the certificate.
     ///
     /// # Errors
-    /// The text is no certificate, or the file cannot be written.
+    /// The text is not a certificate, or the file cannot be written.
     pub fn store(&self, certificate: &str) -> Result<(), Error> {
         Description::read(certificate).map_err(|source| Error::Certificate {
             path: self.cert.clone(),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_node_keeps_its_own_files_with_a_token_or_without_files_of_an_operator() {
-        let choose = |has_ca, has_data, has_own, has_token| {
+        let choose = |has_ca, has_data: bool, has_own, has_token| {
             let data_dir = has_data.then_some(Path::new("/data"));
             let chosen = CertificateFiles::choose(&tls(has_ca, has_own), data_dir, has_token);
             chosen.map(|files| files.map(|files| files.cert.display().to_string()))

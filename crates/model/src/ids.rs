@@ -98,11 +98,21 @@ uuid_id!(
 /// A text that should have been a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not the id of an {noun}: want a UUID such as 8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234"
+    "{text:?} is not the id of {} {noun}: want a whole UUID, such as \
+     8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234",
+    article(noun)
 )]
 pub struct InvalidId {
     pub noun: &'static str,
     pub text: String,
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    }
 }
 
 /// Names one job: ids are unique within their namespace.

@@ -63,7 +63,7 @@ impl NodeSessions for NodeApi {
         request: Request<HeartbeatRequest>,
     ) -> Result<Response<HeartbeatResponse>, Status> {
         let caller = Caller::of(request.extensions());
-        let node = self.beat(&caller, request.into_inner()).await?;
+        let node = self.handle_heartbeat(&caller, request.into_inner()).await?;
         let gateway = &self.gateway;
         Ok(Response::new(HeartbeatResponse {
             heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
@@ -158,7 +158,7 @@ impl NodeApi {
     /// # Errors
     /// The caller is not the node; the relay to the cluster-controller does not work. A heartbeat that
     /// is refused because of the relay is recorded as well: should the relay recover, it counts.
-    async fn beat(
+    async fn handle_heartbeat(
         &self,
         caller: &Caller,
         request: HeartbeatRequest,

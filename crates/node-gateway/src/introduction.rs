@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use admission::nodes::introduction::{self, Introduction, read_token};
+use data_encoding::HEXLOWER;
 use gateway_core::{Error, Step};
 use identity::{Caller, Identity, Role};
 use model::refusal::{Kind, Refusal};
@@ -57,10 +58,7 @@ impl Refusal for TooMany {
 
 /// Returns the SHA-256 of the parts together, hexadecimal.
 pub fn sha256(parts: &[&[u8]]) -> String {
-    hash(parts)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(&hash(parts))
 }
 
 fn hash(parts: &[&[u8]]) -> [u8; 32] {
@@ -101,8 +99,7 @@ impl NodeGateway {
             .map_err(|_| Error::refused(TooMany))?;
         let issuer = Issuer::open(self).await?;
         let Some((token_id, secret)) = read_token(&request.token) else {
-            let message =
-                "is no introduction token: want one from `kafila node introduction create`";
+            let message = "is not a valid introduction token: want one from `kafila node introduction create`";
             return Err(Error::invalid_field("token", message));
         };
         let key = Key::read(&request.signing_request)?;

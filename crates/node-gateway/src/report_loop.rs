@@ -55,7 +55,7 @@ pub enum StoreFailure {
     #[error("the report of allocation {alloc_id} cannot be stored: {reason}")]
     Refused { alloc_id: AllocId, reason: String },
     /// The store cannot be reached, refuses the commit, or the result of the commit is unknown.
-    #[error("cannot store the reports")]
+    #[error("cannot store the reports; the node sends them again")]
     Store(#[source] Arc<Error>),
     /// Other writes keep changing the same allocations.
     #[error("other writes keep changing the node's allocations: try again")]

@@ -81,7 +81,6 @@ impl CallFailure {
 mod tests {
     use super::CallFailure::*;
     use super::Unacknowledged::{Drop, GiveBack, Split};
-    use super::*;
 
     #[test]
     fn each_cause_has_one_consequence_for_each_call() {

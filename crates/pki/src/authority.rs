@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::issued::Issued;
 use crate::validity::{Moment, period};
 
-/// The wish for a CA.
+/// The request for a CA.
 #[derive(Clone, Debug)]
 pub struct AuthorityRequest {
     /// The subject: a name for people.
@@ -38,7 +38,7 @@ pub fn create_authority(request: &AuthorityRequest, moment: Moment) -> Result<Is
     create(&request.common_name, request.days, constraints, moment)
 }
 
-/// The wish for a CA of nodes.
+/// The request for a CA of nodes.
 #[derive(Clone, Debug)]
 pub struct NodeAuthorityRequest {
     /// The subject: a name for people.

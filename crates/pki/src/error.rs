@@ -4,25 +4,31 @@ use std::net::IpAddr;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the file has no certificate as PEM (-----BEGIN CERTIFICATE-----)")]
+    #[error(
+        "the file has no certificate as PEM: want one that begins with -----BEGIN \
+         CERTIFICATE-----"
+    )]
     NoCertificate,
-    #[error("the certificate is malformed: {0}")]
+    #[error("the certificate is malformed: {0}; create it again")]
     Malformed(String),
-    #[error("the key is no private key that can sign: {0}")]
+    #[error("the key is not a private key that can sign: {0}")]
     Key(#[source] rcgen::Error),
-    #[error("the certificate is not one of a CA")]
+    #[error("the certificate is not one of a CA: want the one that `kafila tls ca create` wrote")]
     NotAnAuthority,
-    #[error("the key does not belong to the CA's certificate")]
+    #[error("the key does not belong to the CA's certificate: want the two files of one CA")]
     ForeignKey,
     #[error("a validity of {days} days is out of range: want 1 to {max}")]
     Days { days: u32, max: u32 },
-    #[error("the CA has expired")]
+    #[error("the CA has expired: create a new one with `kafila tls ca create`")]
     AuthorityExpired,
     #[error(
         "the certificate would be valid for {days} days, longer than its CA: want at most {max} days"
     )]
     OutlivesAuthority { days: u32, max: u32 },
-    #[error("{0:?} is not a DNS name")]
+    #[error(
+        "{0:?} is not a DNS name: want labels of letters, digits and hyphens, as in \
+         gateway.example.org"
+    )]
     DnsName(String),
     #[error("{0:?} is in the domain of Kafila's roles, where only roles have names")]
     ReservedName(String),

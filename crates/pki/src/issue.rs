@@ -16,7 +16,7 @@ use crate::issued::{Certified, Issued};
 use crate::signing_request::SigningRequest;
 use crate::validity::{Moment, period, span};
 
-/// The wish for a certificate.
+/// The request for a certificate.
 #[derive(Clone, Debug)]
 pub struct CertificateRequest {
     pub identity: Identity,
@@ -62,13 +62,13 @@ impl Authority {
             return Err(Error::AuthorityExpired);
         }
         let (start, end) = span(moment.now, valid_for, authority_end);
-        let wish = CertificateRequest {
+        let unnamed = CertificateRequest {
             identity: identity.clone(),
             days: 0,
             dns_names: Vec::new(),
             addresses: Vec::new(),
         };
-        let mut params = params(identity, self.names(&wish)?, moment);
+        let mut params = params(identity, self.names(&unnamed)?, moment);
         (params.not_before, params.not_after) = (start, end);
         let certificate = params.signed_by(&request.public_key, &self.issuer)?;
         Ok(Certified {

@@ -19,7 +19,7 @@ pub fn create_key() -> Result<String, Error> {
 /// on the names.
 ///
 /// # Errors
-/// The key is no private key that can sign.
+/// The key is not a private key that can sign.
 pub fn sign_request(key_pem: &str) -> Result<Vec<u8>, Error> {
     let key = KeyPair::from_pem(key_pem).map_err(Error::Key)?;
     let mut params = CertificateParams::default();

@@ -109,7 +109,7 @@ pub fn update(
     fits: impl FnOnce(&[Write]) -> bool,
 ) -> Result<UpdateDecision, DeploymentRefusal> {
     if let Some(eval) = snapshot.eval(request.eval_id) {
-        let answer = answer_again(snapshot, deployment, eval);
+        let answer = replay_answer(snapshot, deployment, eval);
         return Ok(UpdateDecision::Done(answer));
     }
     let Some(mut action) = action(snapshot, deployment, request)? else {
@@ -155,7 +155,7 @@ fn action(
 }
 
 /// Returns the answer of an earlier attempt, from the objects that it wrote.
-fn answer_again(
+fn replay_answer(
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
     eval: &Indexed<Evaluation>,

@@ -34,7 +34,7 @@ impl Location {
         let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         if !bucket.chars().all(is_usual) {
             return Err(format!(
-                "bucket {bucket:?} has a character that is no letter, digit, '-', '.' or '_'"
+                "bucket {bucket:?} has a character that is not a letter, digit, '-', '.' or '_'"
             ));
         }
         // Clients and servers disagree on such keys: URLs resolve them as paths.

@@ -277,7 +277,7 @@ impl<'a> Cluster<'a> {
     ///
     /// It depends on the node's id and not on its position, so that replicas with different
     /// histories agree.
-    pub(crate) fn lot(&self, node: NodeId) -> f64 {
+    pub(crate) fn tie_breaker(&self, node: NodeId) -> f64 {
         let (high, low) = node.0.as_u64_pair();
         // Source: the finalizer of SplitMix64 (public domain), which spreads every bit.
         let mut mixed = (high ^ low.rotate_left(32)).wrapping_add(self.seed);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use model::job::JobType;
 use model::{
     Evaluation, Indexed, Job, JobKey, Plan, SchedulerConfiguration, Timestamp, TriggeredBy,
 };

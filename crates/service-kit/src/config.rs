@@ -81,7 +81,7 @@ fn load_from<T: DeserializeOwned + Serialize + Default>(
     };
     read(service, &layers).map_err(|error| ConfigError::Invalid {
         service: service.to_owned(),
-        problem: suggestion::with_hint(blame::<T>(service, layers, &error)),
+        problem: suggestion::with_hint(locate_config_error::<T>(service, layers, &error)),
     })
 }
 
@@ -108,7 +108,7 @@ fn read<T: DeserializeOwned + Serialize + Default>(
 }
 
 /// Says where the setting stands that cannot be read: the first that is wrong by itself.
-fn blame<T: DeserializeOwned + Serialize + Default>(
+fn locate_config_error<T: DeserializeOwned + Serialize + Default>(
     service: &str,
     layers: Layers,
     error: &config::ConfigError,

@@ -6,14 +6,13 @@
 //! [`telemetry`] starts logs and traces, [`logs`] serves logs to remote readers, [`trace_parent`] carries a trace across processes;
 //! [`metrics`] is the registry and its HTTP server, `documents` are further answers of that, [`nomad_names`] the names that operators of Nomad know; [`server`] assembles a gRPC server with
 //! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`]
-//! accepts connections; [`channel`] reaches other services, with [`backoff`] between attempts;
+//! accepts connections; [`channel`] reaches other services, with [`Backoff`] between attempts;
 //! [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
 //! [`clock`] and [`ids`] are the only sources of time and randomness.
 
 mod abortable;
 mod access;
 pub mod address;
-pub mod backoff;
 pub mod channel;
 pub mod clock;
 pub mod config;

@@ -381,7 +381,7 @@ nomad_nomad_plan_node_rejected{node_id=\"n\\\"1\"} 7
                 ),
                 ("client_node", "services/client-node/src/metrics.rs"),
                 ("client_node", "crates/task-runner/src/metrics.rs"),
-                ("client_node", "services/client-node/src/metrics/levels.rs"),
+                ("client_node", "crates/task-runner/src/levels.rs"),
             ];
             let is_declared = services.iter().any(|(service, file)| {
                 let own = name

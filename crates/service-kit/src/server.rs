@@ -34,7 +34,7 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
-    #[error("the descriptors handed to the server make no sense")]
+    #[error("cannot build the gRPC reflection service from its descriptors")]
     Reflection(#[source] tonic_reflection::server::Error),
     #[error("the gRPC server failed")]
     Transport(#[from] tonic::transport::Error),
@@ -71,7 +71,7 @@ pub async fn bind(address: SocketAddr) -> Result<Listener, ServeError> {
 /// once, open RPCs may finish within the grace period, the rest is cut.
 ///
 /// # Errors
-/// The descriptor sets make no sense, or the listener is broken.
+/// The descriptor sets are malformed, or the listener is broken.
 pub fn serve(
     incoming: impl Into<Incoming>,
     routes: Routes,

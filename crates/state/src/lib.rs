@@ -8,7 +8,7 @@
 //! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
 //! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
 //! [`job_records`], `introductions`, `keyring`, `processes`, `revocations`, `services`,
-//! `staged` and [`summary`] add queries to it; [`job_versions`]
+//! `staged` and [`summary`] add queries to it, `after` the state after writes; [`job_versions`]
 //! prunes the versions of a job.
 //!
 //! Derived state is derived in this crate and nowhere else: job status and summary, a deployment's
@@ -16,6 +16,7 @@
 //!
 //! The crate `store` feeds the replica from etcd and knows the layout of keys and values there.
 
+mod after;
 pub mod change;
 mod covered;
 pub mod dedicated;

@@ -3,12 +3,16 @@
 //! A dev-dependency only. It is apart from `test-kit`, so that tests of pure crates compile neither
 //! the store nor the embedded etcd.
 
+mod observed;
+
 use std::net::SocketAddr;
 
 use embedded_etcd::EmbeddedEtcd;
 use store::{Client, ClientOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+pub use observed::ObservedStore;
 
 /// A running store, gone when dropped.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rand::RngExt as _;
+use backoff::Backoff;
 
 /// The first wait is at most 50 ms, a short pause of a healthy etcd; the longest is 2 s, so that a
 /// service is back within seconds after a long outage of etcd.
@@ -13,44 +13,28 @@ const CALL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_se
 pub(crate) const CONFLICT: (Duration, Duration) =
     (Duration::from_millis(5), Duration::from_millis(100));
 
-/// Exponential backoff with jitter.
+/// Backoff of one loop.
 #[derive(Debug)]
-pub(crate) struct Retry {
-    first: Duration,
-    longest: Duration,
-    failures: u32,
-}
+pub(crate) struct Retry(Backoff);
 
 impl Default for Retry {
     fn default() -> Self {
-        Self::within(CALL)
+        Self(Backoff::new(CALL.0, CALL.1))
     }
 }
 
 impl Retry {
     /// Returns the backoff between decisions that conflict with other writes.
     pub(crate) fn after_conflicts() -> Self {
-        Self::within(CONFLICT)
-    }
-
-    fn within((first, longest): (Duration, Duration)) -> Self {
-        Self {
-            first,
-            longest,
-            failures: 0,
-        }
+        Self(Backoff::new(CONFLICT.0, CONFLICT.1))
     }
 
     pub(crate) fn reset(&mut self) {
-        self.failures = 0;
+        self.0.reset();
     }
 
-    /// Returns the next wait: between half of a bound and the bound, which doubles.
     pub(crate) fn next_wait(&mut self) -> Duration {
-        let bound = self.first.saturating_mul(1 << self.failures.min(10));
-        let bound = bound.min(self.longest);
-        self.failures = self.failures.saturating_add(1);
-        rand::rng().random_range(bound / 2..=bound)
+        self.0.next(&mut rand::rng())
     }
 
     pub(crate) async fn wait(&mut self) {

@@ -11,4 +11,4 @@ mod options;
 mod settings;
 
 pub use self::driver::Exec;
-pub use self::settings::{ExecConfig, SOURCE};
+pub use self::settings::{DEFAULT_CAPS, ExecConfig, SOURCE};

@@ -42,7 +42,7 @@ pub use driver::{
     NetworkSupport, Recovery, StartError, TaskConfig, TaskId, TaskMount, TaskNames, TaskNetwork,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
-pub use exec::{Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
+pub use exec::{DEFAULT_CAPS, Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
 pub use mock_driver::MockDriver;
 pub use process_id::{boot_id, kill_session};
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};

@@ -13,7 +13,7 @@ use model::AllocPath;
 use model::Timestamp;
 use model::template::Template;
 use task_drivers::TaskDirs;
-use template::{Files, Limits, Lookup, Rendered, Surroundings};
+use template::{Files, Limits, Lookup, RenderContext, Rendered};
 use template_watch::Snapshot;
 
 use crate::sources::{VAULT, has_source};
@@ -278,7 +278,7 @@ impl<'a> Roots<'a> {
             template::Template::parse(&data, &template.left_delimiter, &template.right_delimiter)
                 .map_err(|error| error.to_string())?;
         let now = i64::try_from(now.0).unwrap_or(i64::MAX);
-        let surroundings = Surroundings {
+        let context = RenderContext {
             env: &input.env,
             files: self,
             source: snapshot,
@@ -289,7 +289,7 @@ impl<'a> Roots<'a> {
             missing_key_is_error: template.error_on_missing_key,
             limits,
         };
-        text.render(&surroundings).map_err(|error| {
+        text.render(&context).map_err(|error| {
             if snapshot.has_asked(VAULT) {
                 return without_secrets(&error, &data);
             }

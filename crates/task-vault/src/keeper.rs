@@ -11,9 +11,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
-use vault::{Auth, Client, Failure, Login, Token, backoff};
+use vault::{Auth, Client, Failure, Login, Token};
 
-use crate::token_lifecycle::{TokenAction, TokenLifecycle};
+use crate::token_lifecycle::{FIRST_DELAY, TokenAction, TokenLifecycle};
 
 /// Tries to revoke a token at the end of its task. Without an answer it ends with its lifetime.
 const REVOCATIONS: u32 = 4;
@@ -136,7 +136,12 @@ impl Keeper {
                         return;
                     }
                     Err(failure) if failure.is_transient() && failures < REVOCATIONS => {
-                        sleep(backoff::delay(failures, REVOCATION_DELAY, None, 0.0)).await;
+                        sleep(backoff::delay(
+                            (FIRST_DELAY, REVOCATION_DELAY),
+                            failures,
+                            0.0,
+                        ))
+                        .await;
                     }
                     // It has ended already.
                     Err(Failure::Forbidden { .. }) => return,

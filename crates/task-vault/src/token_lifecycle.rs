@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
+use backoff::delay_or_asked;
 use vault::schedule::{self, TokenStep};
-use vault::{Auth, Failure, backoff};
+use vault::{Auth, Failure};
 
+/// The delay after the first failure.
+pub(crate) const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// The longest delay between two tries while the task waits for its first token, or has one that ends.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// The longest delay after a refused login of a task that runs: a role or policy is missing, and an operator
@@ -118,7 +121,7 @@ impl TokenLifecycle {
         } else {
             LONGEST_DELAY
         };
-        let delay = backoff::delay(self.failures, longest, asked, jitter);
+        let delay = delay_or_asked((FIRST_DELAY, longest), self.failures, asked, jitter);
         self.phase = Phase::LogInAt(now + delay);
     }
 
@@ -132,7 +135,7 @@ impl TokenLifecycle {
         }
         self.failures = self.failures.saturating_add(1);
         let asked = failure.retry_after();
-        let next = now + backoff::delay(self.failures, LONGEST_DELAY, asked, jitter);
+        let next = now + delay_or_asked((FIRST_DELAY, LONGEST_DELAY), self.failures, asked, jitter);
         self.phase = match self.ends {
             Some(ends) if next >= ends => Phase::LogInAt(next),
             _ => Phase::RenewAt(next),

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use backoff::delay_or_asked;
 use template::Lookup;
 use template::source::Answer;
 
@@ -17,6 +18,8 @@ pub const LOOKUPS_MAX: usize = 1_000;
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// A source that says "at once" is looked at again after this time.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+/// First and longest delay after a failure.
+const DELAYS: (Duration, Duration) = (SHORTEST_INTERVAL, LONGEST_DELAY);
 
 /// All look-ups of a task.
 #[derive(Debug, Default)]
@@ -137,7 +140,12 @@ impl Board {
                 effect.problem = entry.problem.as_ref() != Some(&error.message);
                 entry.failures = entry.failures.saturating_add(1);
                 entry.problem = Some(error.message);
-                Some(delay(entry.failures, error.retry_after, jitter))
+                Some(delay_or_asked(
+                    DELAYS,
+                    entry.failures,
+                    error.retry_after,
+                    jitter,
+                ))
             }
         };
         entry.phase = match next {
@@ -172,17 +180,6 @@ impl Board {
             .filter_map(|(lookup, entry)| Some((lookup.clone(), entry.problem.clone()?)))
             .collect()
     }
-}
-
-/// The delay after `failures` failures: it doubles from a second to a minute, and the jitter takes up to half
-/// of it off.
-fn delay(failures: u32, asked: Option<Duration>, jitter: f64) -> Duration {
-    let doublings = failures.saturating_sub(1).min(16);
-    let full = SHORTEST_INTERVAL
-        .saturating_mul(1 << doublings)
-        .min(LONGEST_DELAY);
-    let delay = full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
-    delay.max(asked.unwrap_or_default().min(LONGEST_DELAY))
 }
 
 #[cfg(test)]
@@ -302,9 +299,9 @@ mod tests {
 
     #[test]
     fn a_source_may_ask_for_a_longer_delay() {
-        assert_eq!(delay(1, Some(s(7)), 0.0), s(7));
-        assert_eq!(delay(1, Some(s(7_000)), 0.0), s(60));
-        assert_eq!(delay(3, None, 1.0), s(2));
+        assert_eq!(delay_or_asked(DELAYS, 1, Some(s(7)), 0.0), s(7));
+        assert_eq!(delay_or_asked(DELAYS, 1, Some(s(7_000)), 0.0), s(60));
+        assert_eq!(delay_or_asked(DELAYS, 3, None, 1.0), s(2));
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use regex::Regex;
 
 use crate::budget::Budget;
+use crate::context::RenderContext;
 use crate::error::Fault;
 use crate::function::Call;
 use crate::functions::Functions;
 use crate::functions::scratch::Scratch;
 use crate::source::Lookup;
-use crate::surroundings::Surroundings;
 use crate::syntax::{Branch, Command, Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::Value;
 
@@ -29,14 +29,14 @@ const READS_ONE_ELEMENT: [&str; 3] = ["index", "len", "not"];
 pub(crate) fn evaluate(
     trees: &Trees,
     functions: Functions,
-    surroundings: &Surroundings<'_>,
+    context: &RenderContext<'_>,
     host: Option<&mut Budget>,
 ) -> (Result<String, Fault>, BTreeSet<Lookup>) {
-    let mut own = Budget::new(surroundings.limits);
+    let mut own = Budget::new(context.limits);
     let mut evaluator = Evaluator {
         trees,
         functions,
-        surroundings,
+        context,
         budget: host.unwrap_or(&mut own),
         output: String::new(),
         variables: vec![("$".into(), Value::Nothing)],
@@ -54,7 +54,7 @@ pub(crate) fn evaluate(
 struct Evaluator<'a> {
     trees: &'a Trees,
     functions: Functions,
-    surroundings: &'a Surroundings<'a>,
+    context: &'a RenderContext<'a>,
     budget: &'a mut Budget,
     output: String,
     /// With their `$`; the innermost last.

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use regex::{Regex, RegexBuilder};
 
 use crate::budget::Budget;
+use crate::context::RenderContext;
 use crate::error::Fault;
 use crate::source::Lookup;
-use crate::surroundings::Surroundings;
 use crate::value::{List, Value};
 
 /// One function: the number of its arguments and its code.
@@ -104,7 +104,7 @@ impl From<&str> for Failure {
 
 /// The rendering in which a function is called.
 pub(crate) trait Interpreter {
-    fn surroundings(&self) -> &Surroundings<'_>;
+    fn context(&self) -> &RenderContext<'_>;
 
     fn budget(&mut self) -> &mut Budget;
 

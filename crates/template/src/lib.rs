@@ -1,7 +1,7 @@
 //! Templates of tasks: Go's template language with the functions of Nomad's templates.
 //!
 //! [`Template::parse`] checks a template, [`Template::render`] renders it. Both are pure: the environment,
-//! files, look-ups, interfaces and the time are arguments ([`Surroundings`]). A rendering ends within limits, whatever the
+//! files, look-ups, interfaces and the time are arguments ([`RenderContext`]). A rendering ends within limits, whatever the
 //! template does, and gives a text or the look-ups that it waits for ([`Rendered`]).
 //!
 //! Reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`evaluation`] walks it over
@@ -10,6 +10,7 @@
 //! Source: Go's documentation of `text/template` and `fmt`, Nomad's documentation of the template block.
 
 mod budget;
+mod context;
 pub mod env_file;
 mod error;
 mod evaluation;
@@ -20,16 +21,15 @@ mod lexer;
 mod parser;
 pub mod sockaddr;
 pub mod source;
-mod surroundings;
 mod syntax;
 mod value;
 
 use std::collections::BTreeSet;
 
 pub use budget::Limits;
+pub use context::RenderContext;
 pub use error::Error;
 pub use source::{Files, Lookup, NoFiles, NoSource, Source};
-pub use surroundings::Surroundings;
 
 use functions::Functions;
 
@@ -77,9 +77,9 @@ impl Template {
     ///
     /// # Errors
     /// The error of a function, a missing field, a limit.
-    pub fn render(&self, surroundings: &Surroundings<'_>) -> Result<Rendered, Error> {
+    pub fn render(&self, context: &RenderContext<'_>) -> Result<Rendered, Error> {
         let (result, missing) =
-            evaluation::evaluate(&self.trees, Functions::OF_TASKS, surroundings, None);
+            evaluation::evaluate(&self.trees, Functions::OF_TASKS, context, None);
         match result {
             _ if !missing.is_empty() => Ok(Rendered::Waiting(missing)),
             Ok(text) => Ok(Rendered::Text(text)),
@@ -98,7 +98,7 @@ pub fn function_names() -> Vec<&'static str> {
     Functions::OF_TASKS.names()
 }
 
-/// A time as [`Surroundings::now`] takes it; `unix_ns`: nanoseconds since 1970, at most the year 2262.
+/// A time as [`RenderContext::now`] takes it; `unix_ns`: nanoseconds since 1970, at most the year 2262.
 pub fn timestamp(unix_ns: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default()
 }

@@ -83,114 +83,13 @@ impl Stored {
     /// # Panics
     /// Panics when a compare does not hold.
     pub fn commit(&mut self, writes: &[Write]) -> u64 {
-        let revision = self.next_revision();
         let snapshot = self.snapshot();
-        let mut changes = Vec::new();
         for write in writes {
-            match write.clone() {
-                Write::Create { key, entity } => {
-                    assert_eq!(indexes(&snapshot, &key), None, "{key:?} exists");
-                    let (create_index, modify_index) = (revision, revision);
-                    changes.push(Change::Put {
-                        key,
-                        entity,
-                        create_index,
-                        modify_index,
-                    });
-                }
-                Write::Update {
-                    key,
-                    modify_index,
-                    entity,
-                } => {
-                    let (created, modified) = indexes(&snapshot, &key).expect("it exists");
-                    assert_eq!(modified, modify_index, "{key:?} changed");
-                    changes.push(Change::Put {
-                        key,
-                        entity,
-                        create_index: created,
-                        modify_index: revision,
-                    });
-                }
-                Write::Delete { key, modify_index } => {
-                    let (_, modified) = indexes(&snapshot, &key).expect("it exists");
-                    assert_eq!(modified, modify_index, "{key:?} changed");
-                    changes.push(Change::Delete { key });
-                }
-                Write::RequireUnchanged { key, modify_index } => {
-                    let (_, modified) = indexes(&snapshot, &key).expect("it exists");
-                    assert_eq!(modified, modify_index, "{key:?} changed");
-                }
-                Write::RequireAbsent { key } => {
-                    assert_eq!(indexes(&snapshot, &key), None, "{key:?} exists");
-                }
-            }
+            let key = write.key();
+            let modified = snapshot.indexes(key).map_or(0, |(_, modified)| modified);
+            assert_eq!(modified, write.expected_index(), "{key:?} changed");
         }
-        self.apply(revision, changes);
-        revision
-    }
-}
-
-/// Returns the create and modify index of a key; `None`: it does not exist.
-fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
-    match key {
-        Key::Job(job) => snapshot
-            .job(job)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::JobVersion(job, version) => snapshot
-            .job_version(job, *version)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::JobStable(job, version) => snapshot
-            .stable_index(job, *version)
-            .map(|index| (index, index)),
-        Key::JobTags(job) => snapshot
-            .job_tags(job)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::Eval(id) => snapshot
-            .eval(*id)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::SchedulerConfig => snapshot
-            .stored_scheduler_config()
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::NodePool(name) => snapshot
-            .node_pool(name)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::Namespace(name) => snapshot
-            .namespace(name)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::PlanCommit(eval_id) => snapshot
-            .plan_commit(*eval_id)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::PeriodicLaunch(job) => snapshot
-            .periodic_launch(job)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::DispatchToken(parent, token) => snapshot
-            .dispatch_token(parent, token)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::ScalingEvents(job, group) => snapshot
-            .scaling_events(job, group)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::JobTally(job) => snapshot
-            .job_tally(job)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::Node(id) => snapshot
-            .node(*id)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::Alloc(id) => snapshot
-            .alloc(*id)
-            .map(|view| (view.create_index, view.alloc_modify_index)),
-        Key::IntroductionToken(id) => snapshot
-            .introduction_token(*id)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::NodeIntroduction(id) => snapshot
-            .node_introduction(*id)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::Services(id) => snapshot
-            .alloc_services(*id)
-            .map(|row| (row.create_index, row.modify_index)),
-        Key::NodeRevocation(id) => snapshot
-            .node_revocation(*id)
-            .map(|row| (row.create_index, row.modify_index)),
-        other => panic!("the indexes of {other:?} are not read here yet"),
+        self.state = snapshot.after(writes.iter().cloned()).to_state();
+        self.snapshot().index()
     }
 }

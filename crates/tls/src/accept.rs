@@ -20,13 +20,13 @@ pub type ServerStream = tokio_rustls::server::TlsStream<TcpStream>;
 /// A connection was refused before its first request.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    #[error("the client speaks no TLS")]
+    #[error("the client speaks no TLS: it must call https:// addresses")]
     Plaintext,
     #[error("the client closed the connection")]
     Closed,
     #[error("TLS handshake failed: {0}")]
     Failed(#[source] io::Error),
-    #[error("this process has no certificate")]
+    #[error("this process has no certificate: set `tls.cert_file` and `tls.key_file`")]
     NoCertificate,
 }
 

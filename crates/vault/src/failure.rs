@@ -14,27 +14,36 @@ const HIDDEN_MIN: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// No connection, or one that broke.
-    #[error("Vault cannot be reached at {address}: {cause}")]
+    #[error("Vault cannot be reached at {address}: {cause}; check the node's `vault.address`")]
     Unreachable { address: String, cause: String },
-    #[error("Vault at {address} did not answer within {limit:?}")]
+    #[error(
+        "Vault at {address} did not answer within {limit:?}: check its load, or raise the \
+         node's `vault.timeout`"
+    )]
     Timeout { address: String, limit: Duration },
     /// 503.
     #[error("Vault is sealed or in maintenance: unseal it")]
     Sealed,
     /// A standby that did not forward the request to the active server.
-    #[error("this Vault server is a standby and does not forward requests")]
+    #[error(
+        "this Vault server is a standby and does not forward requests: set the node's \
+         `vault.address` to the active server"
+    )]
     Standby,
     /// 429.
-    #[error("Vault limits the rate of requests")]
+    #[error("Vault limits the rate of requests; the node retries more slowly")]
     Throttled { retry_after: Option<Duration> },
     /// 500 and above, apart from 503.
     #[error("Vault has failed with status {status}{}", reasons(errors))]
     Server { status: u16, errors: Vec<String> },
     /// 403: the token is unknown, expired or has no policy for the path.
-    #[error("Vault denies the permission{}", reasons(errors))]
+    #[error(
+        "Vault denies the permission{}; check the policies of the role",
+        reasons(errors)
+    )]
     Forbidden { errors: Vec<String> },
     /// 404 without an error: nothing is at the path.
-    #[error("Vault has nothing at this path")]
+    #[error("Vault has nothing at this path: check the path and its mount")]
     Absent,
     /// Any other status: the request itself is wrong.
     #[error("Vault refuses the request with status {status}{}", reasons(errors))]
@@ -43,7 +52,7 @@ pub enum Failure {
     #[error("{problem}")]
     Request { problem: String },
     /// The answer is no answer of Vault.
-    #[error("the answer is not Vault's: {problem}")]
+    #[error("the answer is not Vault's: {problem}; check the node's `vault.address`")]
     NoVault { problem: String },
 }
 

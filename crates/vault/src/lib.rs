@@ -2,13 +2,11 @@
 //!
 //! Reading order: [`VaultConfig`] are a node's settings; [`Client`] sends requests; [`failure`] tells from an
 //! answer why a request failed, and whether a retry may help; [`secret`] and [`auth`] are the answers;
-//! [`kv`] finds the path of a key-value secret; [`schedule`] decides when a token or a lease is renewed;
-//! [`backoff`] is the delay after a failure.
+//! [`kv`] finds the path of a key-value secret; [`schedule`] decides when a token or a lease is renewed.
 //! All but the client and its requests ([`Client`], `http`) is pure: time and randomness are arguments.
 //! Source: Vault's public API documentation.
 
 pub mod auth;
-pub mod backoff;
 mod client;
 mod config;
 pub mod failure;

@@ -49,19 +49,19 @@ struct Header {
     kid: String,
 }
 
-/// A text that is no document of keys.
+/// A text that is not a document of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     #[error("the document of keys is larger than {DOCUMENT_MAX} bytes")]
     TooLarge,
-    #[error("this is no document of keys: want JSON with a list `keys`")]
+    #[error("this is not a document of keys: want JSON with a list `keys`")]
     Malformed,
 }
 
 /// A token that is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    #[error("this is no signed token")]
+    #[error("this is not a signed token")]
     Malformed,
     #[error("the token is not signed with {ALGORITHM}")]
     Algorithm,

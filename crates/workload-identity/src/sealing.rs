@@ -28,7 +28,7 @@ pub enum KeyError {
     #[error("it is empty: write a key into it with `openssl rand -base64 32`")]
     Empty,
     #[error(
-        "line {line} is no key: want 32 bytes as base64 or as 64 hexadecimal digits, as from `openssl \
+        "line {line} is not a valid key: want 32 bytes as base64 or as 64 hexadecimal digits, as from `openssl \
          rand -base64 32`"
     )]
     Line { line: usize },

@@ -143,7 +143,7 @@ def compare(known, declared, path):
         if key not in declared:
             yield here, "is missing (scripts/check-helm --update adds it)"
         elif key not in known:
-            yield here, "is no setting of the service (scripts/check-helm --update removes it)"
+            yield here, "is not a setting of the service (scripts/check-helm --update removes it)"
         elif isinstance(known[key], dict) and key not in FREE:
             yield from compare(known[key], declared[key]["properties"], here)
 

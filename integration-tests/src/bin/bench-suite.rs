@@ -39,7 +39,7 @@ async fn main() -> Result<()> {
     let embedded = match store {
         "embedded" => Some(TestStore::start().await),
         "etcd" => None,
-        other => bail!("{other} is no store: want embedded or etcd"),
+        other => bail!("{other} is not a store: want embedded or etcd"),
     };
     let endpoint = embedded.as_ref().map(|store| store.endpoint.clone());
 
@@ -86,7 +86,8 @@ async fn main() -> Result<()> {
 
 fn number(word: Option<&String>, default: usize) -> Result<usize> {
     word.map_or(Ok(default), |word| {
-        word.parse().with_context(|| format!("{word} is no number"))
+        word.parse()
+            .with_context(|| format!("{word} is not a number"))
     })
 }
 

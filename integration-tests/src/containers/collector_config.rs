@@ -122,7 +122,7 @@ fn takes_otlp(config: &Value, signal: &str) -> bool {
 
 fn entries<'a>(config: &'a Value, pointer: &str) -> Result<&'a Map<String, Value>> {
     let found = config.pointer(pointer).and_then(Value::as_object);
-    found.with_context(|| format!("{pointer} is no map"))
+    found.with_context(|| format!("{pointer} is not a map"))
 }
 
 /// Returns the components that a pipeline names in `part`.

@@ -10,8 +10,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::signal::Signal;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::hosts;
@@ -254,7 +252,7 @@ impl Cluster {
     pub async fn etcd_leader(&self) -> Option<String> {
         for member in hosts::members() {
             let address = format!("{}:{}", self.network.address(&member), hosts::ETCD_PORT);
-            let asked = timeout(Duration::from_millis(500), metrics(&address)).await;
+            let asked = timeout(Duration::from_millis(500), test_kit::scrape(&address)).await;
             if matches!(asked, Ok(Ok(text)) if text.contains("\netcd_server_is_leader 1")) {
                 return Some(member);
             }
@@ -276,14 +274,6 @@ impl Drop for Cluster {
         self.processes.clear();
         unmount_all(&self.disks);
     }
-}
-
-async fn metrics(address: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
 }
 
 /// Removes the disks, also those of a killed run.

@@ -2,39 +2,12 @@
 
 use std::time::Duration;
 
+use backoff::Backoff;
 use tokio::time::Instant;
 
 use crate::config::{Config, RetryPolicy};
 use crate::error::{Error, Kind};
 use crate::method::Repeat;
-
-/// Growing delays with jitter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
-    policy: RetryPolicy,
-    longest: Duration,
-}
-
-impl Backoff {
-    pub(crate) fn new(policy: RetryPolicy) -> Self {
-        Self {
-            policy,
-            longest: policy.first_delay,
-        }
-    }
-
-    /// Returns the next delay, drawn from the upper half of its range. `chance` lies in 0..=1.
-    pub(crate) fn delay(&mut self, chance: f64) -> Duration {
-        let longest = self.longest;
-        self.longest = longest.saturating_mul(2).min(self.policy.max_delay);
-        longest.mul_f64(0.5 + 0.5 * chance)
-    }
-
-    /// Starts again from the first delay, after a success.
-    pub(crate) fn reset(&mut self) {
-        self.longest = self.policy.first_delay;
-    }
-}
 
 /// The next step after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +50,7 @@ impl Attempts {
             made: 0,
             unreached: 0,
             in_doubt: false,
-            backoff: Backoff::new(config.retry),
+            backoff: config.retry.backoff(),
         }
     }
 
@@ -101,7 +74,7 @@ impl Attempts {
         if self.made >= self.policy.attempts || !self.is_repeatable(error) {
             return Next::GiveUp;
         }
-        let mut delay = self.backoff.delay(chance);
+        let mut delay = self.backoff.next_with(1.0 - chance);
         if let Some(advised) = error.retry_after() {
             // No client comes back earlier than advised, and not all at once.
             let advised = advised.min(self.policy.max_delay);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backoff::Backoff;
 use tls::{Clients, Connector, Credentials, Expect, Files, KeyPair, ServerName, Verify};
 use tonic::metadata::MetadataMap;
 
@@ -43,6 +44,12 @@ pub struct RetryPolicy {
     pub wait_for_gateway: bool,
 }
 
+impl RetryPolicy {
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(self.first_delay, self.max_delay)
+    }
+}
+
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
@@ -73,7 +80,7 @@ pub struct Tls {
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("no gateway address is set")]
+    #[error("no gateway address is set: want at least one, as in http://127.0.0.1:4646")]
     NoGateway,
     #[error(transparent)]
     Address(#[from] InvalidAddress),

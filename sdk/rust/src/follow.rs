@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use backoff::Backoff;
 use futures::stream::{self, Stream};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use crate::attempts::Backoff;
 use crate::call::Opened;
 use crate::client::Client;
 use crate::config::RetryPolicy;
@@ -62,7 +62,7 @@ struct Outage {
 impl Outage {
     fn new(policy: RetryPolicy, longest: Option<Duration>, now: Instant) -> Self {
         Self {
-            backoff: Backoff::new(policy),
+            backoff: policy.backoff(),
             longest,
             since: now,
         }
@@ -78,7 +78,7 @@ impl Outage {
     fn delay(&mut self, error: &Error, now: Instant, chance: f64) -> Option<Duration> {
         // A stream that the gateway closes because its reader is slow has no advice.
         let may_reconnect = error.is_failover() || error.code() == tonic::Code::ResourceExhausted;
-        let delay = self.backoff.delay(chance);
+        let delay = self.backoff.next_with(1.0 - chance);
         let waited = (now + delay).saturating_duration_since(self.since);
         let is_patient = self.longest.is_none_or(|longest| waited <= longest);
         (may_reconnect && is_patient).then_some(delay)

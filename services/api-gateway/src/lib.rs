@@ -2,7 +2,7 @@
 //!
 //! In reading order: the crate `admission` decides on requests, and `gateway_core` commits the
 //! decisions; [`grpc`] translates between the wire and both. [`reads`] answers from the replica;
-//! [`events`] streams committed writes; [`dry_run`] runs the scheduler on a registration, and
+//! [`events`] streams committed writes; the crate `dry_run` runs the scheduler on a registration, and
 //! [`concurrency_limit`] bounds how many run at once; [`space`] refuses new work while etcd is nearly
 //! full; `maintenance` forwards requests to the
 //! cluster-controller, and `backup` streams snapshots of etcd. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
@@ -13,7 +13,6 @@ pub mod app;
 pub mod backup;
 pub mod concurrency_limit;
 pub mod config;
-pub mod dry_run;
 pub mod events;
 pub mod gateway;
 pub mod grpc;

@@ -437,7 +437,7 @@ fn certified_id(config: &Config, transport: &Transport) -> Result<Option<Certifi
     let node_id = identity.name().parse().map_err(|_| Error::Setting {
         field: "tls.cert_file".to_owned(),
         problem: format!(
-            "the certificate is for node {:?}, which is no node ID: create one with `kafila tls cert \
+            "the certificate is for node {:?}, which is not a valid node ID: create one with `kafila tls cert \
              create -role=node -node=ID`",
             identity.name()
         ),

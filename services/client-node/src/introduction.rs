@@ -152,7 +152,7 @@ fn describe(status: &Status) -> String {
                 .to_owned()
         }
         Some(Problem::WrongName { expected, .. }) => format!(
-            "the server is no gateway of region `tls.region`: its certificate lacks the name {expected:?}"
+            "the server is not a gateway of region `tls.region`: its certificate lacks the name {expected:?}"
         ),
         Some(Problem::NotTls) => "the gateway speaks no TLS: it runs in plaintext".to_owned(),
         Some(problem) => problem.to_string(),

@@ -59,7 +59,7 @@ impl Service for ClusterController {
         let jobs = Jobs::new(replica.clone(), leads.clone(), config.job_metrics_max);
         host.metrics
             .register(|registry| registry.register_collector(Box::new(jobs)));
-        let care = etcd::Maintenance {
+        let etcd_maintenance = etcd::Maintenance {
             client: client.clone(),
             replica: replica.clone(),
             metrics: metrics.clone(),
@@ -111,13 +111,13 @@ impl Service for ClusterController {
         let grace = config.shutdown_grace_period;
         let drained = drain.clone();
         let work = async move {
-            let caring = async move {
+            let maintaining = async move {
                 // `check` has refused wrong settings.
                 if let Ok(settings) = maintenance {
-                    care.run(settings, drained).await;
+                    etcd_maintenance.run(settings, drained).await;
                 }
             };
-            tokio::join!(leading, caring);
+            tokio::join!(leading, maintaining);
         };
         host.run(rpcs, Box::pin(work), grace, drain)
     }

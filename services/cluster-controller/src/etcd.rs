@@ -71,7 +71,7 @@ impl Maintenance {
         let interval = (history.shortest() / 4).clamp(INTERVAL_MIN, INTERVAL);
         let mut deputy = Deputy::new(interval, self.ids.rng().random_range(0.0..1.0));
         let mut revisions = Revisions::new(history.shortest(), history.kept);
-        let mut care = MaintenancePlanner::new(settings);
+        let mut planner = MaintenancePlanner::new(settings);
         loop {
             tokio::select! {
                 () = drain.cancelled() => return,
@@ -100,14 +100,14 @@ impl Maintenance {
                 members: &members,
                 expected: self.client.endpoints().len(),
             };
-            let Some(action) = care.next(seen, &revisions) else {
+            let Some(action) = planner.next(seen, &revisions) else {
                 continue;
             };
             tokio::select! {
                 () = drain.cancelled() => return,
                 compacted = self.perform(action, &members) => {
                     if let Some(revision) = compacted {
-                        care.compacted(revision);
+                        planner.compacted(revision);
                     }
                 }
             }

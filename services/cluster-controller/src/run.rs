@@ -73,14 +73,14 @@ pub(crate) async fn lead(
         while writes.try_join_next().is_some() {
             events.push(Event::Written);
         }
-        let vitals = vitals(&leadership, &replica);
-        effects = liveness.step(term.now(), vitals, events, &replica.snapshot());
+        let controller_health = controller_health(&leadership, &replica);
+        effects = liveness.step(term.now(), controller_health, events, &replica.snapshot());
     }
     // Finish the started writes; the process's grace period bounds this.
     while writes.join_next().await.is_some() {}
 }
 
-fn vitals(leadership: &Leadership, replica: &Replica) -> ControllerHealth {
+fn controller_health(leadership: &Leadership, replica: &Replica) -> ControllerHealth {
     let now = Instant::now();
     let deadline = leadership.deadline();
     ControllerHealth {

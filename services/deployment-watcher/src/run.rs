@@ -54,7 +54,7 @@ pub(crate) async fn lead(
         tokio::select! {
             () = drain.cancelled() => break,
             delta = changes.next() => match delta {
-                Some(delta) => take_in(&mut rollout, &delta, &replica),
+                Some(delta) => apply_delta(&mut rollout, &delta, &replica),
                 None => break,
             },
             () = tokio::time::sleep(pause) => {}
@@ -67,13 +67,13 @@ async fn take_in_waiting(rollout: &mut Rollout, changes: &mut Subscription, repl
     loop {
         tokio::select! {
             biased;
-            Some(delta) = changes.next() => take_in(rollout, &delta, replica),
+            Some(delta) = changes.next() => apply_delta(rollout, &delta, replica),
             () = std::future::ready(()) => return,
         }
     }
 }
 
-fn take_in(rollout: &mut Rollout, delta: &Delta, replica: &Replica) {
+fn apply_delta(rollout: &mut Rollout, delta: &Delta, replica: &Replica) {
     match delta {
         Delta::Changes { changes, .. } => rollout.note(changes, &replica.snapshot()),
         Delta::Resnapshot(snapshot) => rollout.resync(snapshot),

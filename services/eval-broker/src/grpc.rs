@@ -143,7 +143,7 @@ fn read_types(texts: &[String]) -> Result<JobTypes, Status> {
         let known = JobType::ALL.map(JobType::as_str).join(", ");
         status::invalid_field(
             "types",
-            format!("{texts:?} has one that is no job type: {known}"),
+            format!("{texts:?} has one that is not a job type: {known}"),
         )
     })
 }

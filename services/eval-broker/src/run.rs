@@ -68,8 +68,10 @@ pub(crate) async fn lead(mut term: Term, drain: CancellationToken) {
         };
         let now = now();
         effects = match next {
-            Next::Command(command) => obey(&mut broker, &mut term.performer, now, command),
-            Next::Delta(delta) => take_in(&mut broker, &mut reader, now, &delta, &term.replica),
+            Next::Command(command) => {
+                handle_command(&mut broker, &mut term.performer, now, command)
+            }
+            Next::Delta(delta) => apply_delta(&mut broker, &mut reader, now, &delta, &term.replica),
             Next::Tick => broker.step(now, Event::Tick),
             Next::Written => Vec::new(),
         };
@@ -77,7 +79,7 @@ pub(crate) async fn lead(mut term: Term, drain: CancellationToken) {
     term.performer.finish().await;
 }
 
-fn take_in(
+fn apply_delta(
     broker: &mut Broker,
     reader: &mut Reader,
     now: Timestamp,
@@ -99,7 +101,7 @@ fn take_in(
     }
 }
 
-fn obey(
+fn handle_command(
     broker: &mut Broker,
     performer: &mut Performer,
     now: Timestamp,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use kafila_client::Opened;
 use proto::v1::{self, LogStream};
-use service_kit::Backoff;
 use tokio::time::{Instant, timeout_at};
 
 use super::status::job_of;
@@ -17,6 +16,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::render::{self, Style};
 use crate::resolve;
+use crate::retries::{self, MAX_RETRIES};
 
 /// Lines of `-tail` without -n or -c. Source: Nomad's command line.
 const DEFAULT_TAIL_LINES: u32 = 10;
@@ -34,10 +34,6 @@ const BACKLOG_LIMIT: Duration = Duration::from_secs(1);
 /// Delay until the gateway knows that a task has ended, after the node closed the stream. Reports are
 /// batched and stored within a fraction of this.
 const REPORT_LAG: Duration = Duration::from_secs(1);
-
-/// Retries of a broken stream and their backoff, as in the monitor.
-const MAX_RETRIES: u32 = 10;
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
 /// A command line that names a task.
 const EXAMPLE: &str = "kafila alloc logs ID TASK";
@@ -294,7 +290,7 @@ impl Reader<'_> {
 
     /// Prints existing and new output until the task ends.
     async fn follow(self, start: Start) -> Result<(), Error> {
-        let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+        let mut backoff = retries::backoff();
         let mut rng = self.context.connection.ids().rng();
         let mut start = start;
         let mut retries = 0;

@@ -113,7 +113,7 @@ fn read_count(text: &str) -> Result<u32, Error> {
     let is_digits = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     if !is_digits {
         return Err(Error::text(format!(
-            "{text:?} is no count: expected a whole number, 0 or more, for example 3"
+            "{text:?} is not a valid count: expected a whole number, 0 or more, for example 3"
         )));
     }
     let count = text.parse().ok();
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(read_count("50000").unwrap(), 50_000);
         for text in ["+2", "-1", "", "two", "1.5", "2 "] {
             let message = read_count(text).unwrap_err().to_string();
-            assert!(message.contains("is no count"), "{message}");
+            assert!(message.contains("is not a valid count"), "{message}");
         }
         for text in ["50001", "99999999999"] {
             let message = read_count(text).unwrap_err().to_string();

@@ -52,7 +52,7 @@ pub fn deregister(
 ) -> Result<Decision, JobRefusal> {
     let priority = eval_priority(request.eval_priority)?;
     if let Some(eval) = snapshot.eval(context.eval_id) {
-        return Ok(Decision::Done(answer_again(
+        return Ok(Decision::Done(replay_answer(
             snapshot,
             request,
             context.eval_id,
@@ -132,7 +132,7 @@ fn purge(snapshot: &Snapshot, key: &JobKey, stored: &Indexed<Job>) -> Vec<Write>
 }
 
 /// Returns the answer of an earlier attempt whose answer was lost.
-fn answer_again(
+fn replay_answer(
     snapshot: &Snapshot,
     request: &DeregisterRequest,
     eval_id: EvalId,

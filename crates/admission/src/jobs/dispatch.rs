@@ -1,10 +1,12 @@
 //! Dispatch of a parameterized job: a child and its evaluation in one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::children::dispatched_child_id;
 use model::{
-    DispatchToken, FieldErrors, Job, JobKey, Parameterized, Payload, PayloadRule, TriggeredBy,
+    DispatchToken, FieldErrors, Indexed, Job, JobKey, Parameterized, Payload, PayloadRule,
+    TriggeredBy,
 };
 use state::{Entity, Key, Snapshot, Write};
 
@@ -91,7 +93,6 @@ pub fn dispatch(
         }
     }
     check_open_evals(snapshot, request.max_open_evals)?;
-
     let mut child = parent.dispatched_child(
         own.job_id.to_string(),
         &request.meta,
@@ -101,8 +102,20 @@ pub fn dispatch(
     );
     child.priority = priority.unwrap_or(parent.priority);
     child.version = snapshot.unused_version(&own);
+    let token = put_token(request, &child, token);
+    create(snapshot, stored, child, token, context)
+}
+
+/// Returns the creation of a child, with the write of its token if the request has one.
+fn create(
+    snapshot: &Snapshot,
+    parent: &Indexed<Job>,
+    child: Job,
+    token: Option<Write>,
+    context: &RequestContext,
+) -> Result<Outcome, JobRefusal> {
     let mut writes = vec![
-        Write::job_unchanged(stored),
+        Write::job_unchanged(parent),
         scheduler_config::guard(snapshot),
     ];
     writes.extend(namespace_rules::require_for_job(snapshot, &child)?);
@@ -119,21 +132,7 @@ pub fn dispatch(
     let eval_id = eval.as_ref().map(|eval| eval.id);
     writes.extend(eval.map(Write::create_eval));
     writes.extend(begin(snapshot, &child, None, context.now));
-    if !request.token.is_empty() {
-        let key = Key::DispatchToken(request.parent.clone(), request.token.clone());
-        let entity = Entity::DispatchToken(DispatchToken {
-            child_id: child.id.clone(),
-        });
-        writes.push(match token {
-            // The child of the first dispatch is gone.
-            Some(row) => Write::Update {
-                key,
-                modify_index: row.modify_index,
-                entity,
-            },
-            None => Write::Create { key, entity },
-        });
-    }
+    writes.extend(token);
     let receipt = Receipt {
         job_id: child.id.clone(),
         eval_id,
@@ -145,6 +144,24 @@ pub fn dispatch(
         receipt,
         adds_work: true,
     })
+}
+
+/// Returns the write that lets a repeated request find the child; `stored` is an earlier one, whose child
+/// is gone. `None`: the request has no token.
+fn put_token(
+    request: &DispatchRequest,
+    child: &Job,
+    stored: Option<&Arc<Indexed<DispatchToken>>>,
+) -> Option<Write> {
+    if request.token.is_empty() {
+        return None;
+    }
+    let key = Key::DispatchToken(request.parent.clone(), request.token.clone());
+    let entity = Entity::DispatchToken(DispatchToken {
+        child_id: child.id.clone(),
+    });
+    let modify_index = stored.map_or(0, |row| row.modify_index);
+    Some(Write::put(key, modify_index, entity))
 }
 
 fn child_key(request: &DispatchRequest, context: &RequestContext) -> JobKey {

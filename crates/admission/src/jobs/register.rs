@@ -46,7 +46,7 @@ pub fn register(
 ) -> Result<Decision, JobRefusal> {
     // First, because the check index would refuse a request that was committed before.
     if let Some(eval) = snapshot.eval(context.eval_id) {
-        let answer = answer_again(snapshot, &job.key(), eval, context.now);
+        let answer = replay_answer(snapshot, &job.key(), eval, context.now);
         return Ok(Decision::Done(answer));
     }
     if snapshot.scheduler_config().reject_job_registration {
@@ -324,7 +324,7 @@ fn check_update(stored: Option<&Indexed<Job>>, job: &Job) -> Result<(), FieldErr
 
 /// Returns the answer of an earlier attempt, from the objects that it wrote: the same transaction
 /// creates a job version and its evaluation, or the version existed before.
-pub(super) fn answer_again(
+pub(super) fn replay_answer(
     snapshot: &Snapshot,
     key: &JobKey,
     eval: &Indexed<Evaluation>,

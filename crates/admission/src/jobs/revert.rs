@@ -42,7 +42,7 @@ pub fn revert(
     let key = &request.job;
     // First, because after the first attempt the version is the current one.
     if let Some(eval) = snapshot.eval(context.eval_id) {
-        let answer = register::answer_again(snapshot, key, eval, context.now);
+        let answer = register::replay_answer(snapshot, key, eval, context.now);
         return Ok(Decision::Done(answer));
     }
     let stored = find_job(snapshot, key)?;

@@ -18,7 +18,7 @@ use state::{Entity, Key, Snapshot, Write};
 use super::revocation::{self, Revoked};
 use super::session::same_secret;
 
-/// The validity of a token without a wish. Source: Nomad's default.
+/// The validity of a token without a requested one. Source: Nomad's default.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(5 * 60);
 /// The longest validity: nodes of a group that grows need one, and a leaked token has to end.
 pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -29,7 +29,7 @@ const TOKEN_PREFIX: &str = "kafila-node-";
 /// A UUID as text.
 const ID_LENGTH: usize = 36;
 
-/// The wish for a token.
+/// The request for a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenRequest {
     /// `None`: [`DEFAULT_TTL`].

@@ -29,9 +29,9 @@ pub enum LookUpRefusal {
     Ended(AllocId),
     #[error("allocation {alloc_id} has no task {task:?}")]
     NoTask { alloc_id: AllocId, task: String },
-    #[error("a task reads namespace {own:?}, its own, and not {asked:?}")]
+    #[error("a task may only read its own namespace, {own:?}, not {asked:?}")]
     Namespace { own: String, asked: String },
-    #[error("a task reads region {own:?}, its own, and not {asked:?}")]
+    #[error("a task may only read its own region, {own:?}, not {asked:?}")]
     Region { own: String, asked: String },
     #[error(
         "task {task:?} does not read variable {path:?}: it reads nomad/jobs, {of_task}, and the paths \
@@ -227,14 +227,14 @@ mod tests {
                     namespace: "prod".to_owned(),
                     ..request.clone()
                 },
-                "reads namespace",
+                "only read its own namespace",
             ),
             (
                 LookUp {
                     region: "mars".to_owned(),
                     ..request.clone()
                 },
-                "reads region",
+                "only read its own region",
             ),
         ] {
             let text = refused(&stored, node_id, &edit).to_string();

@@ -58,7 +58,7 @@ impl Defragmentation {
             .is_some_and(|hours| hours.contains(seen.wall));
         let wanted = seen.members.iter().filter(|member| {
             self.is_wanted(member, seen.is_out_of_space(), is_quiet)
-                && self.is_rested(member, seen.now)
+                && self.cooldown_elapsed(member, seen.now)
         });
         let endpoint = wanted.min_by_key(|member| (member.is_leader, &member.endpoint))?;
         let endpoint = endpoint.endpoint.clone();
@@ -81,7 +81,7 @@ impl Defragmentation {
             && percent(member.free_bytes(), member.db_bytes) >= QUIET_PERCENT
     }
 
-    fn is_rested(&self, member: &EtcdMember, now: Timestamp) -> bool {
+    fn cooldown_elapsed(&self, member: &EtcdMember, now: Timestamp) -> bool {
         let tried = self.tried.get(&member.endpoint);
         tried.is_none_or(|(at, pause)| now.since(*at) >= *pause)
     }

@@ -44,7 +44,7 @@ fn alarmed(member: EtcdMember) -> EtcdMember {
 
 /// Asks at a moment whose wall clock is the same.
 fn ask(
-    care: &mut MaintenancePlanner,
+    planner: &mut MaintenancePlanner,
     seconds: u64,
     revisions: &Revisions,
     members: &[EtcdMember],
@@ -56,7 +56,7 @@ fn ask(
         members,
         expected,
     };
-    care.next(seen, revisions)
+    planner.next(seen, revisions)
 }
 
 /// One revision a second from second 0 to `end`.
@@ -77,9 +77,12 @@ fn members(of: [(u8, u64, u64); 3]) -> Vec<EtcdMember> {
 
 #[test]
 fn the_promised_history_is_kept() {
-    let mut care = MaintenancePlanner::new(settings());
-    assert_eq!(ask(&mut care, 599, &revisions(599), &members(SMALL)), None);
-    let Some(Action::Compact(revision)) = ask(&mut care, 700, &revisions(700), &members(SMALL))
+    let mut planner = MaintenancePlanner::new(settings());
+    assert_eq!(
+        ask(&mut planner, 599, &revisions(599), &members(SMALL)),
+        None
+    );
+    let Some(Action::Compact(revision)) = ask(&mut planner, 700, &revisions(700), &members(SMALL))
     else {
         panic!("700 s of history are more than 600");
     };
@@ -91,28 +94,28 @@ fn the_promised_history_is_kept() {
 
 #[test]
 fn compactions_are_paced_and_not_repeated() {
-    let mut care = MaintenancePlanner::new(settings());
-    let first = ask(&mut care, 700, &revisions(700), &members(SMALL));
+    let mut planner = MaintenancePlanner::new(settings());
+    let first = ask(&mut planner, 700, &revisions(700), &members(SMALL));
     assert!(matches!(first, Some(Action::Compact(_))));
     assert_eq!(
-        ask(&mut care, 759, &revisions(759), &members(SMALL)),
+        ask(&mut planner, 759, &revisions(759), &members(SMALL)),
         None,
         "too soon"
     );
     // No answer came: the next one is sent after the pause, whatever became of the first.
-    let again = ask(&mut care, 760, &revisions(760), &members(SMALL));
+    let again = ask(&mut planner, 760, &revisions(760), &members(SMALL));
     let Some(Action::Compact(revision)) = again else {
         panic!("{again:?}");
     };
-    care.compacted(revision);
+    planner.compacted(revision);
     let idle = revisions(760);
     assert!(
-        ask(&mut care, 820, &idle, &members(SMALL)).is_some(),
+        ask(&mut planner, 820, &idle, &members(SMALL)).is_some(),
         "newer history has aged"
     );
-    care.compacted(idle.newest().unwrap());
+    planner.compacted(idle.newest().unwrap());
     assert_eq!(
-        ask(&mut care, 9_000, &idle, &members(SMALL)),
+        ask(&mut planner, 9_000, &idle, &members(SMALL)),
         None,
         "nothing was written since"
     );
@@ -120,24 +123,24 @@ fn compactions_are_paced_and_not_repeated() {
 
 #[test]
 fn a_shortage_shortens_the_history_at_once() {
-    let mut care = MaintenancePlanner::new(settings());
+    let mut planner = MaintenancePlanner::new(settings());
     let log = revisions(700);
-    let Some(Action::Compact(first)) = ask(&mut care, 700, &log, &members(SMALL)) else {
+    let Some(Action::Compact(first)) = ask(&mut planner, 700, &log, &members(SMALL)) else {
         panic!("a compaction is due");
     };
-    care.compacted(first);
+    planner.compacted(first);
     let full = members([(0, 80, 76), (1, 80, 20), (2, 80, 20)]);
-    let Some(Action::Compact(revision)) = ask(&mut care, 701, &log, &full) else {
+    let Some(Action::Compact(revision)) = ask(&mut planner, 701, &log, &full) else {
         panic!("a shortage does not wait for the pause");
     };
     assert!(
         (636..=642).contains(&revision),
         "{revision} was current 60 to 63 s ago"
     );
-    care.compacted(revision);
+    planner.compacted(revision);
     // Gateways that have refused new work at 85 % still refuse it.
     let fuller = members([(0, 82, 81), (1, 80, 20), (2, 80, 20)]);
-    let Some(Action::Compact(revision)) = ask(&mut care, 702, &revisions(702), &fuller) else {
+    let Some(Action::Compact(revision)) = ask(&mut planner, 702, &revisions(702), &fuller) else {
         panic!("nor does a full etcd");
     };
     assert!(
@@ -160,18 +163,18 @@ fn a_shortage_shortens_the_history_at_once() {
 fn a_history_of_zero_is_never_compacted() {
     let mut off = settings();
     off.history.kept = Duration::ZERO;
-    let mut care = MaintenancePlanner::new(off);
+    let mut planner = MaintenancePlanner::new(off);
     let full = members([(0, 80, 80), (1, 80, 80), (2, 80, 80)]);
-    assert_eq!(ask(&mut care, 5_000, &revisions(5_000), &full), None);
+    assert_eq!(ask(&mut planner, 5_000, &revisions(5_000), &full), None);
 }
 
 #[test]
 fn a_restored_etcd_starts_a_new_history() {
-    let mut care = MaintenancePlanner::new(settings());
-    care.compacted(5_000);
+    let mut planner = MaintenancePlanner::new(settings());
+    planner.compacted(5_000);
     let mut log = revisions(700);
     assert!(
-        ask(&mut care, 700, &log, &members(SMALL)).is_some(),
+        ask(&mut planner, 700, &log, &members(SMALL)).is_some(),
         "revision 5,000 is of another etcd"
     );
     log.record(at(701), 3);
@@ -194,11 +197,11 @@ fn few_samples_are_kept_for_any_settings() {
 
 #[test]
 fn followers_are_defragmented_before_the_leader_and_one_at_a_time() {
-    let mut care = MaintenancePlanner::new(settings());
+    let mut planner = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let mut all = members([(0, 92, 40), (1, 92, 40), (2, 92, 40)]);
     for (second, endpoint) in [(0, "m1"), (10, "m2"), (20, "m0")] {
-        let action = ask(&mut care, second, &log, &all);
+        let action = ask(&mut planner, second, &log, &all);
         assert_eq!(action, Some(Action::Defragment(endpoint.to_owned())));
         // While it does not answer, no other member is rewritten.
         let others: Vec<_> = all
@@ -206,21 +209,21 @@ fn followers_are_defragmented_before_the_leader_and_one_at_a_time() {
             .filter(|one| one.endpoint != endpoint)
             .cloned()
             .collect();
-        assert_eq!(ask(&mut care, second + 1, &log, &others), None);
+        assert_eq!(ask(&mut planner, second + 1, &log, &others), None);
         let done = all.iter_mut().find(|one| one.endpoint == endpoint).unwrap();
         done.db_bytes = done.in_use_bytes;
     }
-    assert_eq!(ask(&mut care, 30, &log, &all), None);
+    assert_eq!(ask(&mut planner, 30, &log, &all), None);
 }
 
 #[test]
 fn a_defragmentation_that_frees_nothing_backs_off() {
-    let mut care = MaintenancePlanner::new(settings());
+    let mut planner = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let stuck = members([(0, 10, 10), (1, 95, 50), (2, 10, 10)]);
     let mut tries = 0;
     for second in 0..3_600 {
-        tries += usize::from(ask(&mut care, second, &log, &stuck).is_some());
+        tries += usize::from(ask(&mut planner, second, &log, &stuck).is_some());
     }
     assert_eq!(tries, 6, "after 1, 2, 4, 8, 16 min");
 }
@@ -235,23 +238,23 @@ fn quiet_hours_are_needed_below_the_limit() {
     );
     let mut quiet = settings();
     quiet.quiet_hours = Some("01:00-03:00".parse().unwrap());
-    let mut care = MaintenancePlanner::new(quiet);
+    let mut planner = MaintenancePlanner::new(quiet);
     // 2001-09-09 01:46:40 UTC.
     assert_eq!(
-        ask(&mut care, 0, &log, &loose),
+        ask(&mut planner, 0, &log, &loose),
         Some(Action::Defragment("m1".to_owned()))
     );
     assert_eq!(
-        ask(&mut care, 0, &log, &loose),
+        ask(&mut planner, 0, &log, &loose),
         Some(Action::Defragment("m0".to_owned()))
     );
     assert_eq!(
-        ask(&mut care, 0, &log, &loose),
+        ask(&mut planner, 0, &log, &loose),
         None,
         "the third has nothing to free"
     );
     assert_eq!(
-        ask(&mut care, 2 * 3_600, &log, &loose),
+        ask(&mut planner, 2 * 3_600, &log, &loose),
         None,
         "the hours are over"
     );
@@ -291,7 +294,7 @@ fn quiet_hours_may_pass_midnight() {
 
 #[test]
 fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
-    let mut care = MaintenancePlanner::new(settings());
+    let mut planner = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let room = vec![
         alarmed(member(0, 50, 50)),
@@ -304,12 +307,12 @@ fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
         member(2, 50, 50),
     ];
     assert_eq!(
-        ask(&mut care, 0, &log, &full),
+        ask(&mut planner, 0, &log, &full),
         None,
         "the next write would raise it again"
     );
     assert_eq!(
-        ask(&mut care, 0, &log, &room[..2]),
+        ask(&mut planner, 0, &log, &room[..2]),
         None,
         "a member is away"
     );
@@ -319,14 +322,14 @@ fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
         member(2, 50, 50),
     ];
     assert_eq!(
-        ask(&mut care, 0, &log, &fragmented),
+        ask(&mut planner, 0, &log, &fragmented),
         Some(Action::Defragment("m0".to_owned())),
         "etcd's own quota may be smaller than the configured one"
     );
-    assert_eq!(ask(&mut care, 1, &log, &room), Some(Action::Disarm));
+    assert_eq!(ask(&mut planner, 1, &log, &room), Some(Action::Disarm));
     let mut disarmed = Vec::new();
     for second in 2..3_000 {
-        if ask(&mut care, second, &log, &room).is_some() {
+        if ask(&mut planner, second, &log, &room).is_some() {
             disarmed.push(second);
         }
     }
@@ -335,27 +338,31 @@ fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
         [31, 91, 211],
         "an alarm that comes back is disarmed less and less often"
     );
-    assert_eq!(ask(&mut care, 3_000, &log, &members(SMALL)), None);
+    assert_eq!(ask(&mut planner, 3_000, &log, &members(SMALL)), None);
     // Calm again: the next alarm is disarmed at once.
-    assert_eq!(ask(&mut care, 9_000, &log, &members(SMALL)), None);
-    assert_eq!(ask(&mut care, 9_001, &log, &room), Some(Action::Disarm));
+    assert_eq!(ask(&mut planner, 9_000, &log, &members(SMALL)), None);
+    assert_eq!(ask(&mut planner, 9_001, &log, &room), Some(Action::Disarm));
 }
 
 #[test]
 fn a_full_etcd_counts_the_pages_of_a_compaction_before_it_is_defragmented() {
-    let mut care = MaintenancePlanner::new(settings());
+    let mut planner = MaintenancePlanner::new(settings());
     let log = Revisions::new(SCARCE / 10, KEPT);
     let others = [member(1, 50, 50), member(2, 50, 50)];
     let mut stale = vec![alarmed(member(0, 100, 100))];
     stale.extend(others.clone());
-    assert_eq!(ask(&mut care, 0, &log, &stale), None);
-    care.compacted(7);
-    assert_eq!(ask(&mut care, 1, &log, &stale), Some(Action::Disarm));
-    assert_eq!(ask(&mut care, 2, &log, &stale), None, "once a compaction");
+    assert_eq!(ask(&mut planner, 0, &log, &stale), None);
+    planner.compacted(7);
+    assert_eq!(ask(&mut planner, 1, &log, &stale), Some(Action::Disarm));
+    assert_eq!(
+        ask(&mut planner, 2, &log, &stale),
+        None,
+        "once a compaction"
+    );
     let mut counted = vec![member(0, 100, 20)];
     counted.extend(others);
     let defragment = Action::Defragment("m0".to_owned());
-    assert_eq!(ask(&mut care, 3, &log, &counted), Some(defragment));
+    assert_eq!(ask(&mut planner, 3, &log, &counted), Some(defragment));
 }
 
 /// One member's database: live data, history by revision, and a size that only grows.
@@ -423,7 +430,7 @@ proptest! {
     ) {
         let mut etcd = FakeEtcd { live: live * MIB, history: Vec::new(), db: live * MIB, counted: live * MIB, alarm: false, revision: 1 };
         let mut log = Revisions::new(SCARCE / 10, KEPT);
-        let mut care = MaintenancePlanner::new(settings());
+        let mut planner = MaintenancePlanner::new(settings());
         let idle = std::iter::repeat_n((0, false), 60);
         let mut seconds = 0;
         for (mib, is_new_leader) in load.into_iter().chain(idle) {
@@ -432,15 +439,15 @@ proptest! {
                 etcd.write(mib * MIB);
             }
             if is_new_leader {
-                care = MaintenancePlanner::new(settings());
+                planner = MaintenancePlanner::new(settings());
             }
             log.record(at(seconds), etcd.revision);
             let members = [etcd.seen()];
             let seen = EtcdStatus { now: at(seconds), wall: at(seconds), members: &members, expected: 1 };
-            if let Some(action) = care.next(seen, &log) {
+            if let Some(action) = planner.next(seen, &log) {
                 etcd.perform(&action);
                 if let Action::Compact(revision) = action {
-                    care.compacted(revision);
+                    planner.compacted(revision);
                 }
             }
             prop_assert!(etcd.db <= QUOTA);

@@ -31,7 +31,7 @@ pub(super) struct Fleet {
     beat_at: Timestamp,
     /// Gateways whose messages arrive while time passes. The first one brings the heartbeats.
     pub(super) speaking: BTreeSet<StreamId>,
-    pub(super) vitals: ControllerHealth,
+    pub(super) controller_health: ControllerHealth,
 }
 
 /// The gateway that the nodes use.
@@ -78,7 +78,7 @@ impl Fleet {
             beating: BTreeSet::new(),
             beat_at: now,
             speaking: BTreeSet::new(),
-            vitals: ControllerHealth {
+            controller_health: ControllerHealth {
                 store_silent_for: Duration::ZERO,
                 leads_for: SECOND,
             },
@@ -114,7 +114,9 @@ impl Fleet {
 
     pub(super) fn step_all(&mut self, events: Vec<Event>) {
         let snapshot = self.snapshot();
-        let effects = self.liveness.step(self.now, self.vitals, events, &snapshot);
+        let effects = self
+            .liveness
+            .step(self.now, self.controller_health, events, &snapshot);
         self.effects.extend(effects);
     }
 

@@ -23,7 +23,7 @@ fn scenario_062_a_node_whose_alloc_may_be_out_of_reach_is_disconnected() {
     };
     fleet.change_alloc(1, &job, 2, out_of_reach);
     fleet.pass(200 * SECOND);
-    // Whatever else is written of it meanwhile, such as a drain's wish, gives it no more time.
+    // Whatever else is written of it meanwhile, such as a drain's request, gives it no more time.
     fleet.change_alloc(1, &job, 2, |alloc| {
         out_of_reach(alloc);
         alloc.transition.migrate = true;

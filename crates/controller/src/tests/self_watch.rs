@@ -56,7 +56,7 @@ fn short_stalls_one_after_the_other_do_not_add_up() {
 
 #[test]
 fn time_does_not_count_without_the_store_or_the_lease_or_any_message() {
-    let sound = Fleet::new(1).vitals;
+    let sound = Fleet::new(1).controller_health;
     let without_store = ControllerHealth {
         store_silent_for: 4 * SECOND,
         ..sound
@@ -65,7 +65,7 @@ fn time_does_not_count_without_the_store_or_the_lease_or_any_message() {
         leads_for: Duration::ZERO,
         ..sound
     };
-    for (what, vitals, is_speaking, falls) in [
+    for (what, controller_health, is_speaking, falls) in [
         ("all is well", sound, true, true),
         ("no store", without_store, true, false),
         ("no lease", without_lease, true, false),
@@ -73,7 +73,7 @@ fn time_does_not_count_without_the_store_or_the_lease_or_any_message() {
     ] {
         let mut fleet = Fleet::new(5);
         fleet.beating.remove(&2);
-        fleet.vitals = vitals;
+        fleet.controller_health = controller_health;
         if !is_speaking {
             fleet.beating.clear();
             fleet.speaking.clear();
@@ -81,7 +81,7 @@ fn time_does_not_count_without_the_store_or_the_lease_or_any_message() {
         fleet.pass(60 * SECOND);
         assert_eq!(!fleet.refuse().is_empty(), falls, "{what}");
         // Back to normal.
-        fleet.vitals = sound;
+        fleet.controller_health = sound;
         fleet.speaking.insert(GATEWAY);
         fleet.hear(&[1, 3, 4, 5]);
         fleet.beating.extend([1, 3, 4, 5]);

@@ -95,7 +95,7 @@ fn ulimit((name, value): (&String, &String)) -> Result<ResourcesUlimits, String>
     let (soft, hard) = value.split_once(':').unwrap_or((value, value));
     let number = |text: &str| {
         text.trim().parse::<i64>().map_err(|_| {
-            format!("option ulimit: {value:?} of {name:?} is no limit: write soft:hard in numbers")
+            format!("option ulimit: {value:?} of {name:?} is not a valid limit: write soft:hard in numbers")
         })
     };
     Ok(ResourcesUlimits {

@@ -55,7 +55,7 @@ pub(super) fn ports(task: &TaskConfig, options: &Options) -> Result<Ports, Strin
     }
     for (label, inside) in &options.port_map {
         let inside: u16 = inside.parse().map_err(|_| {
-            format!("option port_map: {inside:?} of {label:?} is no port: want 1 to 65535")
+            format!("option port_map: {inside:?} of {label:?} is not a valid port: want 1 to 65535")
         })?;
         // Labels without a port are left out. Source: Nomad 2.0 behaviour.
         if let Some(port) = find(label) {

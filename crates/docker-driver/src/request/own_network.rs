@@ -64,7 +64,11 @@ pub(crate) fn files(options: &Options, hosts: &str, resolv_conf: &str) -> Result
                     ));
                 }
                 Some((name, address)) => text += &format!("{address}\t{name}\n"),
-                None => return Err(format!("option extra_hosts: {entry:?} is no name:address")),
+                None => {
+                    return Err(format!(
+                        "option extra_hosts: {entry:?} is not of the form name:address"
+                    ));
+                }
             }
         }
         files.hosts = Some(text);

@@ -442,7 +442,7 @@ fn wrong_options_are_named_with_their_correction() {
         (json!({"ports": ["htp"]}), "the group has no port \"htp\""),
         (
             json!({"port_map": [{"http": "x"}]}),
-            "\"x\" of \"http\" is no port",
+            "\"x\" of \"http\" is not a valid port",
         ),
         (
             json!({"ports": ["http"], "port_map": [{"db": 1}]}),
@@ -466,7 +466,10 @@ fn wrong_options_are_named_with_their_correction() {
             json!({"devices": [{"host_path": "/dev/x", "cgroup_permissions": "rx"}]}),
             "others than r, w and m",
         ),
-        (json!({"ulimit": [{"nofile": "many"}]}), "is no limit"),
+        (
+            json!({"ulimit": [{"nofile": "many"}]}),
+            "is not a valid limit",
+        ),
         (
             json!({"cpu_hard_limit": true, "cpu_cfs_period": 10}),
             "outside of 1000 to 1000000",

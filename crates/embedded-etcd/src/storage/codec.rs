@@ -106,7 +106,7 @@ pub fn decode_compact_revision(found: i64) -> Result<i64, Corruption> {
     }
     Err(Corruption::Meta {
         key: "compact_revision",
-        fault: "is no revision",
+        fault: "is not a valid revision",
     })
 }
 

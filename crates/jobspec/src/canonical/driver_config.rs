@@ -209,7 +209,7 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
                     let known = capability::NAMES.into_iter();
                     let hint = suggest::hint(&name.to_ascii_lowercase(), known);
                     return Err(format!(
-                        "has {name:?}, which is no capability of Linux: remove it.{hint}"
+                        "has {name:?}, which is not a capability of Linux: remove it.{hint}"
                     ));
                 }
             }

@@ -37,7 +37,7 @@ pub(super) fn group(
     let networks = network::networks(check, path, &spec.networks);
     let ports = networks.iter().flat_map(|network| &network.ports);
     let ports: BTreeSet<&str> = ports.map(|port| port.label.as_str()).collect();
-    let surroundings = task::Surroundings {
+    let group_context = task::GroupContext {
         job_type,
         job_name: inherited.job_name,
         ports: &ports,
@@ -47,7 +47,7 @@ pub(super) fn group(
         disk_mib: ephemeral_disk.size_mib,
         volumes: &volumes,
     };
-    let tasks = tasks(check, path, &spec.tasks, &surroundings);
+    let tasks = tasks(check, path, &spec.tasks, &group_context);
     network::check_tasks(check, path, &networks, &tasks);
     let mut constraints = constraint::constraints(
         check,
@@ -120,7 +120,7 @@ fn tasks(
     check: &mut Check,
     path: &Path,
     specs: &[spec::Task],
-    surroundings: &task::Surroundings<'_>,
+    group_context: &task::GroupContext<'_>,
 ) -> Vec<Task> {
     let field = path.field("task");
     if specs.is_empty() {
@@ -136,13 +136,13 @@ fn tasks(
     let mut tasks = Vec::with_capacity(specs.len());
     for (position, spec) in specs.iter().enumerate() {
         let task_path = path.labelled("task", spec.name.as_deref(), position);
-        tasks.push(task::task(check, &task_path, spec, surroundings));
+        tasks.push(task::task(check, &task_path, spec, group_context));
     }
     if !specs.is_empty() && specs.iter().all(|task| task.lifecycle.is_some()) {
         let message = format!(
             "Task group {} must have at least one main task: remove the lifecycle block of one \
              of its tasks",
-            surroundings.group_name,
+            group_context.group_name,
         );
         check.error(&field, message);
     }

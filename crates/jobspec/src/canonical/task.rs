@@ -26,7 +26,7 @@ const HOOKS: [(&str, LifecycleHook); 3] = [
 ];
 
 /// The facts of group and job that the checks of a task need.
-pub(super) struct Surroundings<'a> {
+pub(super) struct GroupContext<'a> {
     pub(super) job_type: JobType,
     pub(super) job_name: &'a str,
     /// Labels of the group's ports.
@@ -46,7 +46,7 @@ pub(super) fn task(
     check: &mut Check,
     path: &Path,
     spec: &spec::Task,
-    around: &Surroundings<'_>,
+    group_context: &GroupContext<'_>,
 ) -> Task {
     let name = name::directory(check, path, "Task", spec.name.as_deref());
     if name.len() > MAX_NAME_BYTES {
@@ -61,18 +61,23 @@ pub(super) fn task(
         check.error(path.field("name"), message);
     }
     let ranks = rank::Ranks::of(&spec.affinities, &[]);
-    ranks.refuse_for_system(check, path, around.job_type);
-    let full_name = format!("{}.{name}", around.group_name);
+    ranks.refuse_for_system(check, path, group_context.job_type);
+    let full_name = format!("{}.{name}", group_context.group_name);
     let driver = driver(check, path, spec.driver.as_deref(), &full_name);
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
     let identities = workload_identity::identities(check, path, spec);
     let resources = resources::resources(check, path, spec.resources.as_ref(), &full_name);
     let own_ports = resources.networks.iter().flat_map(|network| &network.ports);
     let own_ports = own_ports.map(|port| port.label.as_str());
-    let ports = around.ports.iter().copied().chain(own_ports).collect();
+    let ports = group_context
+        .ports
+        .iter()
+        .copied()
+        .chain(own_ports)
+        .collect();
     let place = service::Place {
-        job: around.job_name,
-        group: around.group_name,
+        job: group_context.job_name,
+        group: group_context.group_name,
         task: Some(&name),
         ports: &ports,
     };
@@ -91,8 +96,8 @@ pub(super) fn task(
         ),
         affinities: rank::affinities(check, path, &spec.affinities),
         resources,
-        restart: restart::task(check, path, spec.restart.as_ref(), around.restart),
-        kill_timeout: kill_timeout(check, path, spec.kill_timeout.as_ref(), around),
+        restart: restart::task(check, path, spec.restart.as_ref(), group_context.restart),
+        kill_timeout: kill_timeout(check, path, spec.kill_timeout.as_ref(), group_context),
         kill_signal: kill_signal(check, path, spec.kill_signal.as_deref()),
         leader: leader(check, path, spec),
         shutdown_delay: check
@@ -103,9 +108,9 @@ pub(super) fn task(
             )
             .unwrap_or_default(),
         lifecycle: lifecycle(check, path, spec.lifecycle.as_ref()),
-        logs: logs(check, path, spec.logs.as_ref(), around.disk_mib),
+        logs: logs(check, path, spec.logs.as_ref(), group_context.disk_mib),
         name,
-        volume_mounts: volume::mounts(check, path, &spec.volume_mounts, around.volumes),
+        volume_mounts: volume::mounts(check, path, &spec.volume_mounts, group_context.volumes),
         dispatch_payload: launches::dispatch_payload(check, path, spec.dispatch_payload.as_ref()),
         templates: template::templates(check, path, &spec.templates),
         services,
@@ -138,14 +143,14 @@ fn kill_timeout(
     check: &mut Check,
     path: &Path,
     duration: Option<&prost_types::Duration>,
-    around: &Surroundings<'_>,
+    group_context: &GroupContext<'_>,
 ) -> Duration {
     let field = path.field("kill_timeout");
     let kill_timeout = check.duration(field.clone(), duration, DEFAULT_KILL_TIMEOUT);
-    let deadline = around
+    let deadline = group_context
         .progress_deadline
         .filter(|deadline| !deadline.is_zero());
-    if around.job_type == JobType::Service
+    if group_context.job_type == JobType::Service
         && let Some(deadline) = deadline
         && kill_timeout > deadline
     {

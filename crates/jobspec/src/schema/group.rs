@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use spec::fields;
 
 use super::extra::{Extra, items};
-use super::task::hand_down_vault;
+use super::task::inherit_vault;
 
 pub(super) const TASK_GROUP: Extra = Extra {
     // The default of its tasks.
@@ -34,7 +34,7 @@ pub(super) const TASK_GROUP: Extra = Extra {
     ],
     finish: Some(|group| {
         let vault = group.remove("hcl:vault");
-        hand_down_vault(vault, items(group.get_mut("Tasks")))?;
+        inherit_vault(vault, items(group.get_mut("Tasks")))?;
         name_volumes(group)
     }),
     ..Extra::labelled("TaskGroup", "name", "Name")

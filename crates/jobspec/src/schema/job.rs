@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use spec::fields;
 
 use super::extra::{Extra, default, items};
-use super::task::hand_down_vault;
+use super::task::inherit_vault;
 
 pub(super) const JOB: Extra = Extra {
     blocks: &[
@@ -48,7 +48,7 @@ fn finish(job: &mut Map<String, Value>) -> Result<(), String> {
     lift_job_tasks(job);
     let vault = job.remove("hcl:vault");
     let groups = items(job.get_mut("TaskGroups"));
-    hand_down_vault(
+    inherit_vault(
         vault,
         groups.flat_map(|group| items(group.get_mut("Tasks"))),
     )

@@ -64,7 +64,7 @@ pub(super) const VAULT: Extra = Extra {
 };
 
 /// Gives the vault block of a job or group to its tasks without one of their own.
-pub(super) fn hand_down_vault<'a>(
+pub(super) fn inherit_vault<'a>(
     vaults: Option<Value>,
     tasks: impl Iterator<Item = &'a mut Value>,
 ) -> Result<(), String> {

@@ -273,7 +273,7 @@ fn scenario_047_a_stop_that_fails_is_tried_for_as_long_as_the_process_lives() {
         .iter()
         .filter(|event| *event == "Killing")
         .count();
-    assert_eq!(counted, 4, "the wish, and the first three failures");
+    assert_eq!(counted, 4, "the request, and the first three failures");
     assert_eq!(play.exited("web", 1, 137), ["ended", "forget web 1"]);
 }
 

@@ -57,23 +57,23 @@ fn a_certificate_that_is_no_ca_issues_nothing() {
 #[test]
 fn a_validity_has_bounds() {
     for days in [0, 36_501, u32::MAX] {
-        let wish = AuthorityRequest {
+        let asked = AuthorityRequest {
             days,
             ..authority_request()
         };
-        let error = create_authority(&wish, moment(1)).unwrap_err();
+        let error = create_authority(&asked, moment(1)).unwrap_err();
         assert!(matches!(error, Error::Days { .. }), "{days}: {error}");
     }
 }
 
 #[test]
 fn a_domain_of_a_constraint_is_a_dns_name() {
-    let wish = AuthorityRequest {
+    let asked = AuthorityRequest {
         is_constrained: true,
         additional_domains: vec!["exa mple.com".to_owned()],
         ..authority_request()
     };
-    let error = create_authority(&wish, moment(1)).unwrap_err();
+    let error = create_authority(&asked, moment(1)).unwrap_err();
     assert!(
         matches!(&error, Error::DnsName(name) if name == "exa mple.com"),
         "{error}"

@@ -63,12 +63,12 @@ fn the_certificate_of_another_ca_or_time_is_refused() {
 #[test]
 fn a_gateway_has_the_names_and_addresses_that_are_asked_for() {
     let (ca, authority) = create(&authority_request());
-    let wish = CertificateRequest {
+    let asked = CertificateRequest {
         dns_names: vec!["kafila.example.com".to_owned(), "*.example.org".to_owned()],
         addresses: vec![IpAddr::from([10, 0, 0, 1]), IpAddr::from([127, 0, 0, 1])],
         ..request(Role::Gateway)
     };
-    let issued = authority.issue(&wish, moment(2)).unwrap();
+    let issued = authority.issue(&asked, moment(2)).unwrap();
     for name in [
         "gateway.global.kafila",
         "localhost",
@@ -83,7 +83,7 @@ fn a_gateway_has_the_names_and_addresses_that_are_asked_for() {
     }
     let described = Description::read(&issued.certificate_pem).unwrap();
     assert_eq!(described.addresses.len(), 3, "{:?}", described.addresses);
-    assert_eq!(described.identity, Ok(wish.identity));
+    assert_eq!(described.identity, Ok(asked.identity));
     assert!(described.is_for_servers && described.is_for_clients && !described.is_authority);
 }
 
@@ -94,11 +94,11 @@ fn a_gateway_has_the_names_and_addresses_that_are_asked_for() {
 #[case::domain("KAFILA")]
 fn a_name_that_belongs_to_a_role_cannot_be_added(#[case] name: &str) {
     let (_, authority) = create(&authority_request());
-    let wish = CertificateRequest {
+    let asked = CertificateRequest {
         dns_names: vec![name.to_owned()],
         ..request(Role::Node)
     };
-    let error = authority.issue(&wish, moment(2)).unwrap_err();
+    let error = authority.issue(&asked, moment(2)).unwrap_err();
     assert!(
         matches!(&error, Error::ReservedName(of) if of == name),
         "{error}"
@@ -115,11 +115,11 @@ fn a_name_that_belongs_to_a_role_cannot_be_added(#[case] name: &str) {
 #[case("a.*.example.com")]
 fn a_malformed_dns_name_is_named(#[case] name: &str) {
     let (_, authority) = create(&authority_request());
-    let wish = CertificateRequest {
+    let asked = CertificateRequest {
         dns_names: vec![name.to_owned()],
         ..request(Role::Gateway)
     };
-    let error = authority.issue(&wish, moment(2)).unwrap_err();
+    let error = authority.issue(&asked, moment(2)).unwrap_err();
     assert!(
         matches!(&error, Error::DnsName(of) if of == name),
         "{error}"
@@ -169,25 +169,25 @@ fn a_certificate_does_not_outlive_its_ca() {
         matches!(error, Error::OutlivesAuthority { days: 365, max: 30 }),
         "{error}"
     );
-    let wish = CertificateRequest {
+    let asked = CertificateRequest {
         days: 30,
         ..request(Role::Node)
     };
-    assert!(authority.issue(&wish, moment(2)).is_ok());
+    assert!(authority.issue(&asked, moment(2)).is_ok());
     let mut late = moment(3);
     late.now = NOW + 31 * DAY;
-    let error = authority.issue(&wish, late).unwrap_err();
+    let error = authority.issue(&asked, late).unwrap_err();
     assert!(matches!(error, Error::AuthorityExpired), "{error}");
 }
 
 #[test]
 fn a_person_has_no_address() {
     let (_, authority) = create(&authority_request());
-    let wish = CertificateRequest {
+    let asked = CertificateRequest {
         addresses: vec![IpAddr::from([10, 0, 0, 1])],
         ..request(Role::Operator)
     };
-    let error = authority.issue(&wish, moment(2)).unwrap_err();
+    let error = authority.issue(&asked, moment(2)).unwrap_err();
     assert!(matches!(error, Error::AddressOfClient(_)), "{error}");
 }
 

@@ -102,11 +102,11 @@ fn the_ca_of_nodes_issues_no_certificate_of_another_role_or_region() {
             .certify(&signing_request(), &identity, HOUR, moment(2))
             .unwrap_err();
         assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
-        let wish = CertificateRequest {
+        let asked = CertificateRequest {
             identity,
             ..request(Role::Node)
         };
-        let error = authority.issue(&wish, moment(2)).unwrap_err();
+        let error = authority.issue(&asked, moment(2)).unwrap_err();
         assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::job::{JobType, TaskGroup};
+use model::job::TaskGroup;
 use model::{AllocId, Allocation, Evaluation, Indexed, Job, NodeId, Plan, Timestamp};
 use placement::Requirements;
 use state::{AllocView, Snapshot};

@@ -726,7 +726,7 @@ fn play(seed: u64, selection: Selection) -> u32 {
             .filter(|node| reference.admits(&requirements, node))
             .map(|node| {
                 let is_penalised = alloc_ask.penalised.contains(&node.id);
-                let score = reference.score(node, is_penalised, lots.lot(node.id));
+                let score = reference.score(node, is_penalised, lots.tie_breaker(node.id));
                 let without_lot = reference.score(node, is_penalised, 0.0);
                 (node.id, score, without_lot, is_penalised)
             })

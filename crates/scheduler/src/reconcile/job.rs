@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::job::JobType;
 use model::{AllocId, DeploymentGroup, DeploymentStatus, Indexed, Job};
 use placement::Requirements;
 use state::AllocView;

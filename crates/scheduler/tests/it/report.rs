@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, JobType, Timestamp};
+use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, Timestamp};
 use scheduler::{Decision, DesiredUpdates};
 use state::Snapshot;
 

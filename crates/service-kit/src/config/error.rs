@@ -13,7 +13,7 @@ pub enum ConfigError {
     #[error("override {text:?} is not of the form key=value, as in etcd.prefix=/kafila/v1/")]
     BadOverride { text: String },
     #[error(
-        "the environment variable {name} is no setting of {service}: two underscores stand between \
+        "the environment variable {name} is not a setting of {service}: two underscores stand between \
          the parts{hint}"
     )]
     UnknownVariable {

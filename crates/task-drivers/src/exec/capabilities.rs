@@ -63,7 +63,7 @@ fn set(option: &str, names: &[String]) -> Result<u64, String> {
         }
         let number = capability::number(name);
         let number =
-            number.ok_or_else(|| format!("{option}: {name:?} is no capability of Linux"))?;
+            number.ok_or_else(|| format!("{option}: {name:?} is not a capability of Linux"))?;
         set |= 1 << number;
     }
     Ok(set)
@@ -118,6 +118,6 @@ mod tests {
         assert!(error.starts_with("cap_add: this node does not allow net_raw, sys_admin"));
         assert!(decide(&["all"]).is_err());
         let error = decide(&["fly"]).unwrap_err();
-        assert_eq!(error, "cap_add: \"fly\" is no capability of Linux");
+        assert_eq!(error, "cap_add: \"fly\" is not a capability of Linux");
     }
 }

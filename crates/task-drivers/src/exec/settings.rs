@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The source of the section, for a configuration file that explains itself.
 pub const SOURCE: &str = include_str!("settings.rs");
 
-/// Capabilities that tasks get, or may add, by default. Source: Nomad's public default.
-pub(super) const DEFAULT_CAPS: [&str; 13] = [
+/// Capabilities that tasks get, or may add, by default, of this driver and of docker: those of Docker's engine
+/// without `NET_RAW`. Source: Nomad's public default.
+pub const DEFAULT_CAPS: [&str; 13] = [
     "audit_write",
     "chown",
     "dac_override",
@@ -98,7 +99,7 @@ impl ExecConfig {
         }
         for name in &self.allow_caps {
             if name != "all" && capability::number(name).is_none() {
-                let problem = format!("has {name:?}, which is no capability of Linux");
+                let problem = format!("has {name:?}, which is not a capability of Linux");
                 return Err(("allow_caps", problem));
             }
         }

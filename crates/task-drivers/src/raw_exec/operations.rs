@@ -18,7 +18,7 @@ use crate::driver::{
     TaskConfig, TaskId,
 };
 use crate::resource_limits::ResourceLimits;
-use crate::supervisor::files::{self, INTENT, Intent, Logs, Survives};
+use crate::supervisor::files::{self, Durability, INTENT, Intent, Logs};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
 use crate::usage::Usage;
@@ -79,7 +79,7 @@ impl RawExec {
             recoverable: true,
         };
         make_directory(&directory)
-            .and_then(|()| files::write(&directory, INTENT, &intent, Survives::Crash))
+            .and_then(|()| files::write(&directory, INTENT, &intent, Durability::Crash))
             .map_err(|error| failed("cannot write the task's intent.json", &error))?;
         if let Some(shared) = &self.shared_cores {
             shared.dedicate(&id, &intent.limits.cores);

@@ -11,7 +11,7 @@ use super::*;
 use crate::dirs::AllocDirs;
 use crate::driver::{TaskConfig, TaskId};
 use crate::resource_limits::ResourceLimits;
-use crate::supervisor::files::{self, INTENT, Survives};
+use crate::supervisor::files::{self, Durability, INTENT};
 
 /// A slice with the files that the driver reads.
 fn slice() -> TempDir {
@@ -96,7 +96,7 @@ async fn dedicated_cores_leave_the_shared_group_before_the_start_and_return_when
     let directory = first.directory(&other.id);
     make_directory(&directory).unwrap();
     let intent = first.intent(other.clone()).unwrap();
-    files::write(&directory, INTENT, &intent, Survives::Crash).unwrap();
+    files::write(&directory, INTENT, &intent, Durability::Crash).unwrap();
     let second = driver(state_dir.path(), &slice);
     assert_eq!(shared(&slice), "0");
     second.remove(&id, &second.directory(&id)).await.unwrap();

@@ -138,7 +138,7 @@ pub(crate) enum End {
 
 /// Durability of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Survives {
+pub(crate) enum Durability {
     /// The death of any process. Sufficient for descriptions of processes, which a power cut ends as
     /// well; waiting for the disk would dominate the time of a start.
     Crash,
@@ -151,7 +151,7 @@ pub(crate) fn write<T: Serialize>(
     directory: &Path,
     name: &str,
     value: &T,
-    survives: Survives,
+    durability: Durability,
 ) -> io::Result<()> {
     let target = directory.join(name);
     let draft = directory.join(format!("{name}.tmp"));
@@ -162,11 +162,11 @@ pub(crate) fn write<T: Serialize>(
         .mode(0o600)
         .open(&draft)?;
     file.write_all(&serde_json::to_vec(value)?)?;
-    if survives == Survives::PowerCut {
+    if durability == Durability::PowerCut {
         file.sync_all()?;
     }
     fs::rename(&draft, &target)?;
-    if survives == Survives::PowerCut {
+    if durability == Durability::PowerCut {
         File::open(directory)?.sync_all()?;
     }
     Ok(())

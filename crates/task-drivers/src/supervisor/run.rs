@@ -11,7 +11,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::setsid;
 
-use super::files::{self, EXIT, End, INTENT, Intent, Survives};
+use super::files::{self, Durability, EXIT, End, INTENT, Intent};
 use super::logs::{self, Outputs};
 use super::mode::Mode;
 use super::shared::{Phase, Shared};
@@ -66,7 +66,7 @@ pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
                 message: message.clone(),
                 recoverable,
             };
-            files::write(directory, EXIT, &end, Survives::PowerCut)?;
+            files::write(directory, EXIT, &end, Durability::PowerCut)?;
             shared.change(|facts| {
                 facts.phase = Phase::StartFailed {
                     message,
@@ -147,7 +147,7 @@ fn supervise(
         exit: exit.clone(),
         at: clock::wall(),
     };
-    files::write(directory, EXIT, &end, Survives::PowerCut)?;
+    files::write(directory, EXIT, &end, Durability::PowerCut)?;
     logs::finish(&writers, LOG_FLUSH_LIMIT);
     shared.change(|facts| facts.phase = Phase::Exited(exit));
     Ok(())

@@ -12,7 +12,7 @@ use nix::sys::stat::Mode as FileMode;
 use nix::unistd::mkfifo;
 
 use super::clock;
-use super::files::{self, Intent, STATE, State, Survives, User};
+use super::files::{self, Durability, Intent, STATE, State, User};
 use super::isolation;
 use super::logs::{Outputs, STREAMS};
 use super::network;
@@ -167,7 +167,7 @@ fn write_state(directory: &Path, started: &Started) -> io::Result<()> {
         has_cgroup: started.reaped.cgroup.is_some(),
         started_at: clock::wall(),
     };
-    files::write(directory, STATE, &state, Survives::Crash)
+    files::write(directory, STATE, &state, Durability::Crash)
 }
 
 /// Starts the process on its cores: confined by the control group, else by its affinity mask.

@@ -39,7 +39,7 @@ impl Evaluator<'_> {
         if let Some(map) = object.as_map() {
             return match map.get(name) {
                 Some(value) => Ok(value.clone()),
-                None if self.surroundings.missing_key_is_error => Err(Fault::new(
+                None if self.context.missing_key_is_error => Err(Fault::new(
                     at,
                     format!("the map has no key {name:?}, and error_on_missing_key is set"),
                 )),
@@ -47,7 +47,7 @@ impl Evaluator<'_> {
             };
         }
         match object {
-            Value::Nothing if self.surroundings.missing_key_is_error => Err(Fault::new(
+            Value::Nothing if self.context.missing_key_is_error => Err(Fault::new(
                 at,
                 format!(
                     "there is no data that .{name} could be a key of, and error_on_missing_key is set"

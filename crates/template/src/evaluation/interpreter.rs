@@ -7,17 +7,17 @@ use regex::Regex;
 
 use super::{Evaluator, evaluate};
 use crate::budget::Budget;
+use crate::context::RenderContext;
 use crate::error::Fault;
 use crate::function::Interpreter;
 use crate::functions::Functions;
 use crate::parser;
 use crate::source::Lookup;
-use crate::surroundings::Surroundings;
 use crate::value::Value;
 
 impl Interpreter for Evaluator<'_> {
-    fn surroundings(&self) -> &Surroundings<'_> {
-        self.surroundings
+    fn context(&self) -> &RenderContext<'_> {
+        self.context
     }
 
     fn budget(&mut self) -> &mut Budget {
@@ -44,7 +44,7 @@ impl Interpreter for Evaluator<'_> {
         let message = |message: String| format!("the expression {expression:?}: {message}");
         let trees = parser::parse(&action, "{{", "}}", functions)
             .map_err(|fault| message(fault.locate(&action).to_string()))?;
-        let (text, _) = evaluate(&trees, functions, self.surroundings, Some(self.budget));
+        let (text, _) = evaluate(&trees, functions, self.context, Some(self.budget));
         text.map_err(|fault| message(fault.message))
     }
 }

@@ -26,7 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let lookup = Lookup::Variable {
             path: variable_path(call, &call.text(0)?),
         };
-        match call.interpreter.surroundings().source.look_up(&lookup) {
+        match call.interpreter.context().source.look_up(&lookup) {
             Answer::Absent => Ok(Value::Bool(false)),
             Answer::Missing => {
                 call.interpreter.wait_for(lookup);
@@ -160,7 +160,7 @@ fn in_operand(operand: &Operand, found: &mut BTreeSet<&'static str>) {
 
 /// `path`, `path@namespace` or `path@namespace.region`.
 fn variable_path(call: &Call<'_>, written: &str) -> VariablePath {
-    let surroundings = call.interpreter.surroundings();
+    let context = call.interpreter.context();
     let (path, place) = written.split_once('@').unwrap_or((written, ""));
     let (namespace, region) = place.split_once('.').unwrap_or((place, ""));
     let or = |word: &str, default: &str| {
@@ -172,8 +172,8 @@ fn variable_path(call: &Call<'_>, written: &str) -> VariablePath {
     };
     VariablePath {
         path: path.trim_matches('/').to_owned(),
-        namespace: or(namespace, surroundings.namespace),
-        region: or(region, surroundings.region),
+        namespace: or(namespace, context.namespace),
+        region: or(region, context.region),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions of the task's surroundings: environment, files, time, network; and templates in templates.
+//! Functions of the task's context: environment, files, time, network; and templates in templates.
 
 use crate::function::{Call, Failure, Function, between, exact};
 use crate::value::{Value, WEIGHT_MAX};
@@ -27,7 +27,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         }
         Ok(call
             .interpreter
-            .surroundings()
+            .context()
             .files
             .read(&path, WEIGHT_MAX)?
             .into())
@@ -38,7 +38,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         } else {
             "".into()
         };
-        Ok(time::timestamp(call.interpreter.surroundings().now, &layout).into())
+        Ok(time::timestamp(call.interpreter.context().now, &layout).into())
     }),
     exact("scratch", 0, |_| Ok(Value::Scratch)),
     between("executeTemplate", 1, 2, |call| {
@@ -61,10 +61,5 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn variable(call: &Call<'_>) -> Result<Option<String>, Failure> {
-    Ok(call
-        .interpreter
-        .surroundings()
-        .env
-        .get(&*call.text(0)?)
-        .cloned())
+    Ok(call.interpreter.context().env.get(&*call.text(0)?).cloned())
 }

@@ -65,7 +65,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn chosen<'a>(call: &'a Call<'_>, accept: impl Fn(&Interface) -> bool) -> Vec<&'a Interface> {
     let mut chosen: Vec<_> = call
         .interpreter
-        .surroundings()
+        .context()
         .interfaces
         .iter()
         .filter(|interface| accept(interface))

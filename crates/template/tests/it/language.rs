@@ -272,10 +272,10 @@ fn errors_name_the_place_and_the_mistake() {
 fn delimiters_are_chosen() {
     let rendered = with(
         |_| {},
-        |surroundings| {
+        |context| {
             let template =
                 Template::parse("{{ a }} [[ env \"FOO\" ]][[- /* x */ -]] .", "[[", "]]").unwrap();
-            template.render(surroundings).unwrap()
+            template.render(context).unwrap()
         },
     );
     assert_eq!(
@@ -289,11 +289,11 @@ fn a_missing_key_is_no_value_or_an_error() {
     let missing = "{{ (parseJSON `{\"a\":1}`).b }}";
     assert_eq!(text(missing), "<no value>");
     let error = with(
-        |surroundings| surroundings.missing_key_is_error = true,
-        |surroundings| {
+        |context| context.missing_key_is_error = true,
+        |context| {
             Template::parse(missing, "", "")
                 .unwrap()
-                .render(surroundings)
+                .render(context)
                 .unwrap_err()
         },
     );

@@ -108,11 +108,11 @@ fn work_is_counted_wherever_a_function_repeats_it() {
         "{{ range loop 100000 }}{{ scratch.MapSet `m` (print .) . }}{{ end }}",
     ] {
         let error = with(
-            |surroundings| surroundings.limits.bytes_max = bytes_max,
-            |surroundings| {
+            |context| context.limits.bytes_max = bytes_max,
+            |context| {
                 Template::parse(source, "", "")
                     .unwrap()
-                    .render(surroundings)
+                    .render(context)
                     .unwrap_err()
             },
         );
@@ -133,11 +133,11 @@ fn limits_are_arguments() {
         ("123456", "larger than 5 bytes"),
     ] {
         let error = with(
-            |surroundings| surroundings.limits = tight,
-            |surroundings| {
+            |context| context.limits = tight,
+            |context| {
                 Template::parse(source, "", "")
                     .unwrap()
-                    .render(surroundings)
+                    .render(context)
                     .unwrap_err()
             },
         );

@@ -56,11 +56,11 @@ fn without_a_source_each_look_up_is_missing() {
         ("keyOrDefault `a` `b`", "consul.keyOrDefault(a)"),
     ] {
         let rendered = with(
-            |surroundings| surroundings.source = &NoSource,
-            |surroundings| {
+            |context| context.source = &NoSource,
+            |context| {
                 Template::parse(&format!("{{{{ {call} }}}}"), "", "")
                     .unwrap()
-                    .render(surroundings)
+                    .render(context)
                     .unwrap()
             },
         );
@@ -150,11 +150,11 @@ fn a_write_has_a_result_and_its_values_are_in_no_message() {
 #[test]
 fn a_missing_key_of_a_secret_is_an_error_on_request() {
     let strict = with(
-        |surroundings| surroundings.missing_key_is_error = true,
-        |surroundings| {
+        |context| context.missing_key_is_error = true,
+        |context| {
             Template::parse("{{ (secret `kv/app`).Data.data.none }}", "", "")
                 .unwrap()
-                .render(surroundings)
+                .render(context)
         },
     );
     let message = strict.unwrap_err().message;

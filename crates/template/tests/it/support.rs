@@ -1,10 +1,10 @@
-//! Surroundings of the tests: a small environment, one variable, one service, two interfaces.
+//! Context of the renderings in tests: a small environment, one variable, one service, two interfaces.
 
 use std::collections::BTreeMap;
 
 use template::sockaddr::Interface;
 use template::source::{Answer, Lookup, Secret, ServiceInstance, ServiceName, Source, Variable};
-use template::{Error, Files, Limits, Rendered, Surroundings, Template};
+use template::{Error, Files, Limits, RenderContext, Rendered, Template};
 
 pub(crate) const SERVICE_PORT: u16 = 23111;
 
@@ -99,8 +99,8 @@ pub(crate) fn env() -> BTreeMap<String, String> {
 }
 
 pub(crate) fn with<T>(
-    change: impl FnOnce(&mut Surroundings<'_>),
-    then: impl FnOnce(&Surroundings<'_>) -> T,
+    change: impl FnOnce(&mut RenderContext<'_>),
+    then: impl FnOnce(&RenderContext<'_>) -> T,
 ) -> T {
     let env = env();
     let interface = |name: &str, address: &str, is_default| Interface {
@@ -114,7 +114,7 @@ pub(crate) fn with<T>(
         interface("eth0", "fd00::2", true),
         interface("eth0", "10.0.0.2", true),
     ];
-    let mut surroundings = Surroundings {
+    let mut context = RenderContext {
         env: &env,
         files: &Data,
         source: &Data,
@@ -125,14 +125,14 @@ pub(crate) fn with<T>(
         missing_key_is_error: false,
         limits: Limits::default(),
     };
-    change(&mut surroundings);
-    then(&surroundings)
+    change(&mut context);
+    then(&context)
 }
 
 pub(crate) fn render(source: &str) -> Result<Rendered, Error> {
     with(
         |_| {},
-        |surroundings| Template::parse(source, "", "")?.render(surroundings),
+        |context| Template::parse(source, "", "")?.render(context),
     )
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event_stream::{Filter, describe, past};
+use event_stream::bookmark::ASK_AHEAD;
+use event_stream::{Bookmark, BookmarkAction, BookmarkEvent, Filter, describe, past};
 use futures::Stream;
 use futures::stream::unfold;
 use gateway_core::Error;
@@ -24,12 +25,6 @@ const BATCHES_AHEAD: usize = 16;
 const BYTES_AHEAD: u32 = 4 << 20;
 /// The timeout for the replica to reach a write, before its events are described from older state.
 const CATCH_UP: Duration = Duration::from_secs(1);
-/// The time before a bookmark at which the store is asked for its progress.
-const ASK_AHEAD: Duration = Duration::from_millis(500);
-
-/// The silence of the store after a due bookmark that ends the stream.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
-
 const BOOKMARK_DEFAULT: Duration = Duration::from_secs(10);
 const BOOKMARK_LEAST: Duration = Duration::from_secs(1);
 
@@ -185,38 +180,6 @@ impl Received {
     }
 }
 
-/// The time of the next bookmark. A bookmark only has progress that the store has confirmed: a dead
-/// watch must not look like a store without writes.
-struct Bookmark {
-    due: Instant,
-    /// The time at which the store was last asked.
-    asked_at: Option<Instant>,
-    /// True if it has answered since.
-    is_heard: bool,
-}
-
-impl Bookmark {
-    fn after(interval: Duration) -> Self {
-        Self {
-            due: Instant::now() + interval,
-            asked_at: None,
-            is_heard: false,
-        }
-    }
-
-    /// Returns the time to ask, or to check for the answer.
-    fn next(&self) -> Instant {
-        match self.asked_at {
-            None => self.due - ASK_AHEAD,
-            Some(asked_at) => self.due.max(asked_at + ASK_AHEAD),
-        }
-    }
-
-    fn is_overdue(&self) -> bool {
-        self.due.elapsed() > SILENCE_MAX
-    }
-}
-
 struct EventSender {
     gateway: Shared,
     filter: Filter,
@@ -241,33 +204,36 @@ impl EventSender {
         self.send(Vec::new()).await?;
         let drain = self.gateway.drain.clone();
         let batches = self.batches.clone();
-        let mut bookmark = Bookmark::after(self.interval);
+        let began = Instant::now();
+        let mut bookmark = Bookmark::new(Duration::ZERO, self.interval);
         loop {
-            tokio::select! {
+            let event = tokio::select! {
                 biased;
                 () = drain.cancelled() => return Err(Error::draining()),
                 () = batches.closed() => return Err(Error::draining()),
                 change = self.tail.next() => {
                     let change = change.map_err(|error| self.cut(error))?;
-                    bookmark.is_heard = true;
-                    if self.take(change).await? {
-                        bookmark = Bookmark::after(self.interval);
-                    }
-                }
-                () = sleep_until(bookmark.next()) => {
-                    if bookmark.asked_at.is_some() && bookmark.is_heard {
-                        self.send(Vec::new()).await?;
-                        bookmark = Bookmark::after(self.interval);
+                    bookmark.step(began.elapsed(), BookmarkEvent::Heard);
+                    if !self.take(change).await? {
                         continue;
                     }
-                    if bookmark.is_overdue() {
-                        let reason = "the store has been silent for too long".to_owned();
-                        return Err(self.cut(store::Error::WatchEnded { reason }));
-                    }
-                    bookmark.asked_at = Some(Instant::now());
-                    bookmark.is_heard = false;
+                    BookmarkEvent::Sent
+                }
+                () = sleep_until(began + bookmark.next()) => BookmarkEvent::Tick,
+            };
+            match bookmark.step(began.elapsed(), event) {
+                BookmarkAction::Wait => {}
+                BookmarkAction::Ask => {
                     let asked = self.tail.request_progress(ASK_AHEAD).await;
                     asked.map_err(|error| self.cut(error))?;
+                }
+                BookmarkAction::Send => {
+                    self.send(Vec::new()).await?;
+                    bookmark.step(began.elapsed(), BookmarkEvent::Sent);
+                }
+                BookmarkAction::End => {
+                    let reason = "the store has been silent for too long".to_owned();
+                    return Err(self.cut(store::Error::WatchEnded { reason }));
                 }
             }
         }

@@ -164,7 +164,7 @@ impl Api {
             return Ok(None);
         }
         let role = role_of(&service).ok_or_else(|| {
-            Status::failed_precondition(format!("{service:?} is no service of this version"))
+            Status::failed_precondition(format!("{service:?} is not a service of this version"))
         })?;
         let client = self.dial(&service, &address, role)?;
         let name = format!("the {service} at {address}");

@@ -2,7 +2,7 @@
 
 use admission::jobs::request_id;
 use gateway_core::{Error, Step};
-use listing::NotFound;
+use listing::{NotFound, whole_id, whole_ids};
 use model::{AllocId, Deployment, DeploymentId, FieldErrors, Indexed};
 use proto::v1;
 use rollout::requests::{self, PromotedGroups};
@@ -73,7 +73,7 @@ impl Api {
         &self,
         request: v1::UnblockDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let deployment_id = deployment_id(&request.deployment_id)?;
+        let deployment_id = whole_id("deployment_id", &request.deployment_id)?;
         let snapshot = self.gateway.core.fresh().await?;
         Err(requests::unblock(find(&snapshot, deployment_id)?).into())
     }
@@ -85,7 +85,7 @@ impl Api {
         verb: Verb<'_>,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
         let core = &self.gateway.core;
-        let deployment_id = deployment_id(deployment)?;
+        let deployment_id: DeploymentId = whole_id("deployment_id", deployment)?;
         let eval_id = if request_id.is_empty() {
             core.next_eval_id()
         } else {
@@ -146,37 +146,8 @@ fn find(snapshot: &Snapshot, id: DeploymentId) -> Result<&Indexed<Deployment>, N
     })
 }
 
-/// Parses a whole id: changes accept no prefixes.
-fn deployment_id(text: &str) -> Result<DeploymentId, FieldErrors> {
-    text.parse().map_err(|_| {
-        let mut errors = FieldErrors::default();
-        errors.push(
-            "deployment_id",
-            format!(
-                "{text:?} is not the id of a deployment: want all of it, as in \
-                 8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234"
-            ),
-        );
-        errors
-    })
-}
-
+/// Parses ids of allocations. More than the limit are refused in any case, so the answer need not name
+/// all of their errors.
 fn alloc_ids(field: &str, texts: &[String]) -> Result<Vec<AllocId>, FieldErrors> {
-    let mut errors = FieldErrors::default();
-    let mut ids = Vec::new();
-    // More are refused in any case, so the answer need not name all of their errors.
-    for (position, text) in texts
-        .iter()
-        .take(requests::MAX_HEALTH_CHANGES + 1)
-        .enumerate()
-    {
-        match text.parse() {
-            Ok(id) => ids.push(id),
-            Err(_) => errors.push(
-                format!("{field}[{position}]"),
-                format!("{text:?} is not the id of an allocation: want all of it"),
-            ),
-        }
-    }
-    errors.into_result(ids)
+    whole_ids(field, texts.iter().take(requests::MAX_HEALTH_CHANGES + 1))
 }

@@ -72,7 +72,7 @@ impl Api {
         let endpoint = request.endpoint;
         if !client.endpoints().contains(&endpoint) {
             let message = format!(
-                "{endpoint:?} is no member of etcd: want one of {}",
+                "{endpoint:?} is not a member of etcd: want one of {}",
                 client.endpoints().join(", ")
             );
             return Err(Error::invalid_field("endpoint", message));

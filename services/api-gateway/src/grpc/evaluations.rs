@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use admission::cluster::evaluations;
 use gateway_core::{Error, Step};
-use listing::prefix;
+use listing::{prefix, whole_ids};
 use model::{EvalId, EvalStatus, Evaluation, FieldErrors, Indexed};
 use proto::v1;
 use proto::v1::evaluations_server::Evaluations;
@@ -101,18 +101,8 @@ impl Api {
         &self,
         request: v1::DeleteEvaluationsRequest,
     ) -> Result<v1::DeleteEvaluationsResponse, Error> {
-        let mut errors = FieldErrors::default();
-        let mut ids = BTreeSet::new();
-        for (position, text) in request.eval_ids.iter().enumerate() {
-            match text.parse::<EvalId>() {
-                Ok(id) => drop(ids.insert(id)),
-                Err(_) => errors.push(
-                    format!("eval_ids[{position}]"),
-                    format!("{text:?} is not the id of an evaluation: want all 36 characters"),
-                ),
-            }
-        }
-        errors.into_result(())?;
+        let ids: Vec<EvalId> = whole_ids("eval_ids", &request.eval_ids)?;
+        let ids = BTreeSet::from_iter(ids);
         let decide = |snapshot: &Snapshot| {
             Ok(Step::Commit {
                 writes: evaluations::delete(snapshot, &ids)?,

@@ -18,15 +18,15 @@ impl Api {
         &self,
         request: v1::CreateIntroductionTokenRequest,
     ) -> Result<v1::CreateIntroductionTokenResponse, Error> {
-        let wish = read(request)?;
-        wish.check()?;
+        let token_request = read(request)?;
+        token_request.check()?;
         // A token that no gateway can honour would only be found out at the node.
         self.gateway.node.node_ca()?;
         let core = &self.gateway.core;
         let id = IntroductionTokenId::from_random(core.ids.next_u128());
         let secret = format!("{:032x}{:032x}", core.ids.next_u128(), core.ids.next_u128());
         let hash = node_gateway::introduction::sha256(&[secret.as_bytes()]);
-        let token = wish.token(id, hash, core.now());
+        let token = token_request.token(id, hash, core.now());
         let decide = |_: &Snapshot| {
             let stored = token.clone();
             Ok(Step::Commit {

@@ -2,6 +2,7 @@
 
 use admission::jobs::register::propose_dry_run;
 use admission::jobs::{RequestContext, namespace_rules};
+use dry_run::{DryRun, dry_run};
 use gateway_core::Error;
 use model::EvalId;
 use proto::v1;
@@ -12,7 +13,6 @@ use tracing::{Instrument as _, info, info_span};
 
 use super::job_answers::{names_no_pool, nanoseconds, read_spec};
 use super::query::Api;
-use crate::dry_run::{DryRun, dry_run};
 
 /// The id of the evaluation, which is never written, and the seed of the scheduler. Both are constant,
 /// so that a plan does not change while the state does not. An evaluation has a seed of its own.

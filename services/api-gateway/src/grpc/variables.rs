@@ -2,6 +2,7 @@
 
 use admission::cluster::variables::{PutRequest, VariableRefusal};
 use gateway_core::Error;
+use listing::page::{self, PageKey as _};
 use model::{Namespace, VariableKey};
 use node_gateway::variables::{show, stub};
 use proto::v1;
@@ -80,7 +81,7 @@ impl Api {
         &self,
         request: &v1::ListVariablesRequest,
     ) -> Result<v1::ListVariablesResponse, Error> {
-        let after = after(&request.next_token)?;
+        let after: Option<VariableKey> = page::key_of("next_token", &request.next_token)?;
         let filter = VariableFilter {
             namespace: match request.namespace.as_str() {
                 "*" => None,
@@ -89,13 +90,10 @@ impl Api {
             prefix: &request.prefix,
             after: after.as_ref(),
         };
-        let limit = match usize::try_from(request.per_page) {
-            Ok(per_page @ 1..PAGE_MAX) => per_page,
-            _ => PAGE_MAX,
-        };
+        let limit = page::limited(request.per_page, PAGE_MAX);
         let page = self.gateway.node.variables().list(filter, limit).await?;
         let last = page.variables.last().filter(|_| page.has_more);
-        let next_token = last.map(|last| format!("{}/{}", last.key.namespace, last.key.path));
+        let next_token = last.map(|last| last.key.to_token());
         Ok(v1::ListVariablesResponse {
             meta: Some(v1::QueryMeta {
                 index: page.revision,
@@ -109,17 +107,4 @@ impl Api {
 
 fn key(namespace: &str, path: String) -> VariableKey {
     VariableKey::new(Namespace::or_default(namespace), path)
-}
-
-/// Reads the token of a page: the last variable of the page before.
-fn after(token: &str) -> Result<Option<VariableKey>, Error> {
-    if token.is_empty() {
-        return Ok(None);
-    }
-    let Some((namespace, path)) = token.split_once('/') else {
-        let message =
-            format!("{token:?} is no token of a page: want the next_token of the page before");
-        return Err(Error::invalid_field("next_token", message));
-    };
-    Ok(Some(VariableKey::new(namespace, path)))
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::future::select_all;
 use gateway_core::{Error, GaugeGuard};
+use listing::blocking::{recheck_pause, wait_limit};
 use proto::v1::QueryMeta;
 use rand::RngExt as _;
 use state::{Snapshot, Table};
@@ -12,20 +13,6 @@ use tokio::time::Instant;
 
 use super::options::Mode;
 use crate::gateway::Gateway;
-
-/// The minimum interval between two checks of a blocked read: a table that changes a hundred times a
-/// second is checked fifty times. The first change is answered at once.
-const MIN_RECHECK: Duration = Duration::from_millis(20);
-/// The pause after a check, as a multiple of the time that the check took: a job of many allocations
-/// is checked less often, so that each waiting read costs a tenth of a core at most.
-const RECHECK_PART: u32 = 9;
-/// The jitter of a wait, as a fraction of it, so that reads that began together do not return
-/// together. Source: Nomad's public behaviour.
-const JITTER_PART: u32 = 16;
-/// The part of the caller's timeout that is left for the answer to arrive.
-const MARGIN: Duration = Duration::from_millis(500);
-/// The wait for a caller without a timeout: that of [`service_kit`], less the margin.
-const SILENT_CALLER: Duration = Duration::from_secs(59);
 
 /// A read of a snapshot.
 pub trait Query {
@@ -54,7 +41,8 @@ pub async fn answer<Q: Query>(
     caller_timeout: Option<Duration>,
     query: &Q,
 ) -> Result<(Q::Answer, QueryMeta), Error> {
-    let give_up = Instant::now() + max_wait(mode.wait, caller_timeout);
+    let jitter = rand::rng().random_range(0.0..1.0);
+    let give_up = Instant::now() + wait_limit(mode.wait, caller_timeout, jitter);
     // The subscription comes before the state, so that a change in between is noticed.
     let mut changes = gateway.tables.subscribe(query.tables());
     let mut snapshot = gateway.core.snapshot(mode.stale).await?;
@@ -75,7 +63,7 @@ pub async fn answer<Q: Query>(
             snapshot = gateway.core.replica.snapshot();
             index = query.index(&snapshot);
             if index <= mode.min_index {
-                let pause = MIN_RECHECK.max(check_started.elapsed() * RECHECK_PART);
+                let pause = recheck_pause(check_started.elapsed());
                 tokio::time::sleep_until(give_up.min(Instant::now() + pause)).await;
             }
         }
@@ -96,13 +84,6 @@ pub async fn answer<Q: Query>(
             next_token,
         },
     ))
-}
-
-/// Returns how long to block: the requested wait with jitter, within the caller's timeout.
-fn max_wait(wait: Duration, caller_timeout: Option<Duration>) -> Duration {
-    let jitter = (wait / JITTER_PART).mul_f64(rand::rng().random_range(0.0..1.0));
-    let caller = caller_timeout.map_or(SILENT_CALLER, |timeout| timeout.saturating_sub(MARGIN));
-    (wait + jitter).min(caller)
 }
 
 async fn any_change(changes: &mut [watch::Receiver<u64>]) {

@@ -489,7 +489,7 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "node.id",
-        says: &["\"n1\" is not the id of", "want a UUID"],
+        says: &["\"n1\" is not the id of", "want a whole UUID"],
     },
     Case {
         name: "a node with a port that does not exist",
@@ -526,7 +526,7 @@ const CASES: &[Case] = &[
         call: refused!(sessions.heartbeat, internal::HeartbeatRequest::default()),
         code: Code::InvalidArgument,
         field: "node_id",
-        says: &["\"\" is not the id of", "want a UUID"],
+        says: &["\"\" is not the id of", "want a whole UUID"],
     },
     Case {
         name: "a heartbeat of a node that never registered",
@@ -587,7 +587,10 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "deployment_id",
-        says: &["\"5e6f\" is not the id of a deployment", "want all of it"],
+        says: &[
+            "\"5e6f\" is not the id of a deployment",
+            "want a whole UUID",
+        ],
     },
     Case {
         name: "a promotion of nothing",
@@ -628,7 +631,10 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "healthy_alloc_ids[0]",
-        says: &["\"web\" is not the id of an allocation", "want all of it"],
+        says: &[
+            "\"web\" is not the id of an allocation",
+            "want a whole UUID",
+        ],
     },
     Case {
         name: "a revert to nothing",

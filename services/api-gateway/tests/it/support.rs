@@ -286,14 +286,9 @@ impl Suite {
 
     /// Returns the gateway's metrics.
     pub(crate) async fn metrics(&self, gateway: usize) -> String {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let address = self.gateways[gateway].metrics;
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
+        test_kit::scrape(self.gateways[gateway].metrics)
+            .await
+            .unwrap()
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Gateways {
     /// Notified by the first success after failures: waiting retries go on at once.
     recovered: Notify,
     /// The gateway that accepted the last heartbeat.
-    beating_at: watch::Sender<Option<String>>,
+    heartbeat_gateway: watch::Sender<Option<String>>,
     ids: IdSource,
     transport: Transport,
 }
@@ -70,7 +70,7 @@ impl Gateways {
         Self {
             connections: Mutex::new(connections),
             recovered: Notify::new(),
-            beating_at: watch::Sender::new(None),
+            heartbeat_gateway: watch::Sender::new(None),
             ids,
             transport: Transport::PLAINTEXT,
         }
@@ -111,7 +111,7 @@ impl Gateways {
 
     /// Records that the gateway at `address` accepted a heartbeat.
     pub(crate) fn heartbeat_accepted(&self, address: &str) {
-        self.beating_at.send_if_modified(|known| {
+        self.heartbeat_gateway.send_if_modified(|known| {
             let is_new = known.as_deref() != Some(address);
             if is_new {
                 *known = Some(address.to_owned());
@@ -121,8 +121,8 @@ impl Gateways {
     }
 
     /// Returns a receiver of the gateway that accepts the node's heartbeats, as it changes.
-    pub(crate) fn beating_at(&self) -> watch::Receiver<Option<String>> {
-        self.beating_at.subscribe()
+    pub(crate) fn heartbeat_gateway(&self) -> watch::Receiver<Option<String>> {
+        self.heartbeat_gateway.subscribe()
     }
 
     /// Moves the gateway at `address` to the end of the order.

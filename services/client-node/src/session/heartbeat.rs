@@ -33,7 +33,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
             () = ended.cancelled() => return,
             () = sleep(wait) => {}
         }
-        let (address, answer) = beat(session, &heartbeats).await;
+        let (address, answer) = send_heartbeat(session, &heartbeats).await;
         match answer {
             Ok(response) => {
                 let silence = last_ok.elapsed();
@@ -68,7 +68,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
 }
 
 /// Sends one heartbeat, if possible not to the avoided gateway. Returns the gateway's address and answer.
-async fn beat(
+async fn send_heartbeat(
     session: &Session,
     heartbeats: &Heartbeats,
 ) -> (String, Result<HeartbeatResponse, Status>) {

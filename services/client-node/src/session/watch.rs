@@ -47,8 +47,8 @@ async fn watch(session: &Session) -> Status {
         Err(status) => return status,
     };
     // Only later changes count: the stream's gateway may be newer than the last heartbeat.
-    let mut beating_at = session.gateways.beating_at();
-    beating_at.mark_unchanged();
+    let mut heartbeat_gateway = session.gateways.heartbeat_gateway();
+    heartbeat_gateway.mark_unchanged();
     let identity = &session.context.identity;
     let seen_revision = session.agent.seen_revision();
     let message = WatchAllocationsRequest {
@@ -65,7 +65,7 @@ async fn watch(session: &Session) -> Status {
         Ok(response) => {
             session.context.metrics.watch_streams.inc();
             session.gateways.answered();
-            let moved = has_moved(beating_at, address.clone());
+            let moved = has_moved(heartbeat_gateway, address.clone());
             apply_all(session, response.into_inner(), moved).await
         }
         Err(status) => status,
@@ -80,13 +80,13 @@ fn stream_request(message: WatchAllocationsRequest) -> tonic::Request<WatchAlloc
 
 /// Waits until a gateway other than `address` accepts the node's heartbeats: the one at `address` may
 /// be cut off from the store, and its streams silent.
-async fn has_moved(mut beating_at: latest::Receiver<Option<String>>, address: String) {
+async fn has_moved(mut heartbeat_gateway: latest::Receiver<Option<String>>, address: String) {
     loop {
-        if beating_at.changed().await.is_err() {
+        if heartbeat_gateway.changed().await.is_err() {
             // The sender lives as long as the session.
             std::future::pending::<()>().await;
         }
-        let now_at = beating_at.borrow_and_update();
+        let now_at = heartbeat_gateway.borrow_and_update();
         if now_at.as_ref().is_some_and(|at| *at != address) {
             return;
         }

@@ -1,23 +1,10 @@
 //! Metrics of a node, as a scraper gets them.
 
-use std::net::SocketAddr;
-
 use model::ClientStatus;
-use test_kit::wait_for;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use test_kit::{scrape, wait_for};
 
 use crate::gateway::{Cluster, Gateway, LIMIT};
 use crate::node::{Place, Running, service};
-
-async fn scrape(address: SocketAddr) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    stream.write_all(get).await.unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
-    text
-}
 
 /// Returns the value of the series that begins so.
 fn value(text: &str, series: &str) -> Option<f64> {
@@ -35,7 +22,7 @@ async fn reserved_resources_the_machine_and_tasks_are_measured_under_both_names(
     config.publish_allocation_metrics = true;
     config.memory_total_mb = 10_000;
     let node = Running::start(config).await;
-    let idle = scrape(node.metrics).await;
+    let idle = scrape(node.metrics).await.unwrap();
     assert_eq!(
         value(&idle, "kafila_client_node_allocated_memory_bytes "),
         Some(0.0)
@@ -57,7 +44,7 @@ async fn reserved_resources_the_machine_and_tasks_are_measured_under_both_names(
     let job = service("echo up; exec sleep 600");
     let id = cluster.assign(1, &job);
     cluster.until(id, ClientStatus::Running).await;
-    let busy = scrape(node.metrics).await;
+    let busy = scrape(node.metrics).await.unwrap();
     let memory = job.task_groups[0].tasks[0].resources.memory_mib;
     let allocated = value(&busy, "kafila_client_node_allocated_memory_bytes ").unwrap();
     assert!(
@@ -76,7 +63,7 @@ async fn reserved_resources_the_machine_and_tasks_are_measured_under_both_names(
     cluster.stop(id);
     cluster.until(id, ClientStatus::Complete).await;
     wait_for("the resources to be free", LIMIT, async || {
-        let text = scrape(node.metrics).await;
+        let text = scrape(node.metrics).await.unwrap();
         let free = value(&text, "kafila_client_node_allocated_memory_bytes ") == Some(0.0);
         let ended = value(&text, "kafila_client_node_allocations_ended ") == Some(1.0);
         (free && ended).then_some(())

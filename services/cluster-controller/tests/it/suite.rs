@@ -1,5 +1,6 @@
 //! A store, controllers over it, gateways that report to them, and nodes in the store.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use cluster_controller::{App, Config, Error, SERVICE};
@@ -8,13 +9,10 @@ use proto::internal::v1::liveness_client::LivenessClient;
 use proto::internal::v1::{LivenessAck, NodesAlive};
 use service_kit::{CancellationToken, connect_lazy};
 use state::{Key, Snapshot};
-use store::{Client, Commit, Replica, ReplicaOptions, Txn};
-use store_test_kit::TestStore;
+use store_test_kit::ObservedStore;
 use test_kit::builders::{allocation, node};
 use test_kit::wait_for;
 use test_kit::writes;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
@@ -38,12 +36,7 @@ pub(crate) struct Controller {
 impl Controller {
     /// Returns what its metrics say.
     pub(crate) async fn metrics(&self) -> String {
-        let mut stream = TcpStream::connect(self.metrics).await.unwrap();
-        let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(get).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        text
+        test_kit::scrape(self.metrics).await.unwrap()
     }
 }
 
@@ -56,16 +49,15 @@ impl Drop for Controller {
 
 /// One store.
 pub(crate) struct Suite {
-    _etcd: TestStore,
-    pub(crate) store: Client,
-    replica: Replica,
+    observed: ObservedStore,
     config: Config,
-    stop: CancellationToken,
 }
 
-impl Drop for Suite {
-    fn drop(&mut self) {
-        self.stop.cancel();
+impl Deref for Suite {
+    type Target = ObservedStore;
+
+    fn deref(&self) -> &ObservedStore {
+        &self.observed
     }
 }
 
@@ -77,24 +69,15 @@ impl Suite {
     /// Controllers let nodes be silent for [`SILENCE_LIMIT`], and for [`TTL`] more after an
     /// election.
     pub(crate) async fn start() -> Self {
-        let etcd = TestStore::start().await;
-        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
-        let stop = CancellationToken::new();
-        let replica = Replica::start(store.clone(), ReplicaOptions::default(), stop.clone());
+        let observed = ObservedStore::start().await;
         let mut config = Config {
             heartbeat_ttl: TTL,
             heartbeat_grace: SILENCE_LIMIT - TTL,
             tls: service_kit::TlsConfig::insecure(),
             ..Config::default()
         };
-        config.etcd.endpoints = vec![endpoint];
-        Self {
-            _etcd: etcd,
-            store,
-            replica,
-            config,
-            stop,
-        }
+        config.etcd.endpoints = vec![observed.endpoint.clone()];
+        Self { observed, config }
     }
 
     pub(crate) async fn controller(&self) -> Controller {
@@ -147,14 +130,6 @@ impl Suite {
         })
     }
 
-    pub(crate) async fn wait<T>(
-        &self,
-        what: &str,
-        mut look: impl FnMut(&Snapshot) -> Option<T>,
-    ) -> T {
-        wait_for(what, TIMEOUT, async || look(&self.replica.snapshot())).await
-    }
-
     /// Waits until a node has a status, and returns the revision that gave it.
     pub(crate) async fn wait_for_status(&self, number: u128, status: NodeStatus) -> u64 {
         self.wait(status.as_str(), |snapshot| {
@@ -174,7 +149,7 @@ impl Suite {
     ) -> u64 {
         loop {
             gateway.hear(beating).await;
-            let snapshot = self.replica.snapshot();
+            let snapshot = self.seen();
             let node = snapshot
                 .node(id(number))
                 .filter(|node| node.value.status == status);
@@ -183,28 +158,6 @@ impl Suite {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-
-    pub(crate) async fn now(&self) -> Snapshot {
-        self.replica.linearizable(TIMEOUT).await.unwrap()
-    }
-
-    pub(crate) async fn commit(&self, build: impl FnOnce(&mut Txn)) -> u64 {
-        let writer = self.store.unfenced_writer();
-        let mut txn = writer.txn();
-        build(&mut txn);
-        match writer.commit(&txn).await.unwrap() {
-            Commit::Done { revision } => revision,
-            Commit::Conflict(conflict) => panic!("{conflict:?}"),
-        }
-    }
-
-    /// Commits a transaction that may have been overtaken; returns false if it was.
-    pub(crate) async fn try_commit(&self, build: impl FnOnce(&mut Txn)) -> bool {
-        let writer = self.store.unfenced_writer();
-        let mut txn = writer.txn();
-        build(&mut txn);
-        matches!(writer.commit(&txn).await.unwrap(), Commit::Done { .. })
     }
 
     /// A node registers.

@@ -1,5 +1,6 @@
 //! A store, watchers over it, and a rollout in the store by another hand.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use deployment_watcher::{App, Config, Error, SERVICE};
@@ -9,10 +10,9 @@ use model::{
 };
 use service_kit::{CancellationToken, Clock};
 use state::{Entity, Key, Snapshot};
-use store::{Client, Commit, Replica, ReplicaOptions, SizeClass, Txn};
-use store_test_kit::TestStore;
+use store::SizeClass;
+use store_test_kit::ObservedStore;
 use test_kit::builders::{allocation, rolling_update, service};
-use test_kit::wait_for;
 use test_kit::writes;
 use tokio::task::JoinHandle;
 
@@ -35,17 +35,15 @@ impl Drop for Watcher {
 
 /// A store with job `web` in it, its deployment, and one allocation of that.
 pub(crate) struct Suite {
-    _etcd: TestStore,
-    endpoint: String,
-    pub(crate) store: Client,
-    replica: Replica,
+    observed: ObservedStore,
     pub(crate) job: Job,
-    stop: CancellationToken,
 }
 
-impl Drop for Suite {
-    fn drop(&mut self) {
-        self.stop.cancel();
+impl Deref for Suite {
+    type Target = ObservedStore;
+
+    fn deref(&self) -> &ObservedStore {
+        &self.observed
     }
 }
 
@@ -63,21 +61,13 @@ pub(crate) fn alloc_id() -> AllocId {
 
 impl Suite {
     pub(crate) async fn start() -> Self {
-        let etcd = TestStore::start().await;
-        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
-        let stop = CancellationToken::new();
-        let replica = Replica::start(store.clone(), ReplicaOptions::default(), stop.clone());
         let mut job = service("web", 1);
         job.task_groups[0].update = Some(rolling_update(1));
         // Failed allocations are not replaced, so an unhealthy one fails the deployment.
         job.task_groups[0].reschedule = None;
         Self {
-            _etcd: etcd,
-            endpoint,
-            store,
-            replica,
+            observed: ObservedStore::start().await,
             job,
-            stop,
         }
     }
 
@@ -103,30 +93,6 @@ impl Suite {
             (leader.value.address == address).then_some(())
         })
         .await;
-    }
-
-    /// Waits until the store shows something.
-    pub(crate) async fn wait<T>(
-        &self,
-        what: &str,
-        mut look: impl FnMut(&Snapshot) -> Option<T>,
-    ) -> T {
-        wait_for(what, TIMEOUT, async || look(&self.replica.snapshot())).await
-    }
-
-    /// Returns the state as of now.
-    pub(crate) async fn now(&self) -> Snapshot {
-        self.replica.linearizable(TIMEOUT).await.unwrap()
-    }
-
-    pub(crate) async fn commit(&self, build: impl FnOnce(&mut Txn)) -> u64 {
-        let writer = self.store.unfenced_writer();
-        let mut txn = writer.txn();
-        build(&mut txn);
-        match writer.commit(&txn).await.unwrap() {
-            Commit::Done { revision } => revision,
-            Commit::Conflict(conflict) => panic!("{conflict:?}"),
-        }
     }
 
     /// Stores the job at a version.

@@ -15,8 +15,6 @@ use store::{Client, Commit, Stored, Txn};
 use store_test_kit::TestStore;
 use test_kit::wait_for;
 use test_kit::writes;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
@@ -43,12 +41,7 @@ impl Drop for Replica {
 impl Replica {
     /// Returns its metrics.
     pub(crate) async fn metrics(&self) -> String {
-        let mut stream = TcpStream::connect(self.metrics).await.unwrap();
-        let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(get).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        text
+        test_kit::scrape(self.metrics).await.unwrap()
     }
 }
 

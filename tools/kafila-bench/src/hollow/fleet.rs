@@ -1,7 +1,11 @@
-//! The driver of a fleet: connections, heartbeats, streams and reports of all its nodes.
+//! The driver of a fleet: connections and heartbeats of all its nodes. Their streams are in [`watch`], their
+//! reports in [`reports`].
+
+mod reports;
+mod watch;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +22,7 @@ use tokio::time::{Instant, sleep};
 use tonic::{Code, Status};
 
 use super::beats::Beats;
-use super::node::{Assigned, Behaviour, Millis, Node};
+use super::node::{Behaviour, Millis, Node};
 use super::registry::{Pair, Registry};
 use super::script::Script;
 use super::wire;
@@ -166,8 +170,8 @@ impl Fleet {
             lag: AtomicU64::new(0),
             watching: AtomicU32::new(0),
         });
-        // The first nodes beat while the last ones register.
-        tokio::spawn(Arc::clone(&fleet).beat());
+        // The first nodes send heartbeats while the last ones register.
+        tokio::spawn(Arc::clone(&fleet).send_heartbeats());
         let registering = futures::stream::iter(&fleet.members)
             .map(|member| fleet.register(member))
             .buffer_unordered(REGISTERING);
@@ -292,7 +296,7 @@ impl Fleet {
         }
     }
 
-    async fn beat(self: Arc<Self>) {
+    async fn send_heartbeats(self: Arc<Self>) {
         loop {
             sleep(TICK).await;
             let now = self.now();
@@ -307,12 +311,12 @@ impl Fleet {
                     state.beats.send(now, self.ttl());
                 }
                 let fleet = Arc::clone(&self);
-                tokio::spawn(async move { fleet.beat_once(&member).await });
+                tokio::spawn(async move { fleet.send_heartbeat(&member).await });
             }
         }
     }
 
-    async fn beat_once(&self, member: &Member) {
+    async fn send_heartbeat(&self, member: &Member) {
         let message = internal::HeartbeatRequest {
             node_id: wire::text(member.id),
             secret: wire::text(member.secret),
@@ -354,91 +358,6 @@ impl Fleet {
         }
     }
 
-    /// Follows the stream of one node, until the runtime ends.
-    async fn watch(self: Arc<Self>, member: Arc<Member>) {
-        let mut has_begun = false;
-        loop {
-            if member.state().is_dead {
-                member.turned.notified().await;
-                continue;
-            }
-            let message = internal::WatchAllocationsRequest {
-                node_id: wire::text(member.id),
-                secret: wire::text(member.secret),
-                seen_revision: member.state().node.revision(),
-            };
-            let opened = self
-                .sessions(&member)
-                .watch_allocations(request(message, CALL_TIMEOUT))
-                .await;
-            if let Ok(answer) = opened {
-                let mut stream = answer.into_inner();
-                if !std::mem::replace(&mut has_begun, true) {
-                    self.watching.fetch_add(1, Ordering::Relaxed);
-                }
-                loop {
-                    tokio::select! {
-                        () = member.turned.notified() => break,
-                        message = stream.message() => match message {
-                            Ok(Some(update)) => self.apply(&member, update),
-                            Ok(None) | Err(_) => break,
-                        }
-                    }
-                }
-            }
-            sleep(Duration::from_millis(rand::random_range(
-                RETRY_PAUSE / 2..RETRY_PAUSE,
-            )))
-            .await;
-        }
-    }
-
-    fn apply(&self, member: &Member, update: internal::AllocationsUpdate) {
-        let now = self.now();
-        let assigned = self.read(update.jobs, update.assignments);
-        let removed = update.removed_alloc_ids.iter();
-        let removed: Vec<u128> = removed.filter_map(|id| wire::number(id)).collect();
-        let mut state = member.state();
-        if state.is_dead || !state.node.advance(update.revision) {
-            return;
-        }
-        let mut events = Vec::new();
-        if update.full {
-            let listed: HashSet<u128> = assigned.iter().map(|assigned| assigned.id).collect();
-            events.extend(state.node.keep_only(&listed));
-        }
-        events.extend(removed.into_iter().filter_map(|id| state.node.remove(id)));
-        for assigned in assigned {
-            events.extend(state.node.assign(assigned, self.options.behaviour, now));
-        }
-        self.schedule(&mut state, member.number, now);
-        drop(state);
-        self.registry().record(member.number, &events, now);
-    }
-
-    fn read(&self, jobs: Vec<v1::Job>, assignments: Vec<internal::Assignment>) -> Vec<Assigned> {
-        let mut registry = self.registry();
-        let mut scripts = lock(&self.scripts);
-        for job in &jobs {
-            for group in &job.task_groups {
-                let number = registry.group(job.namespace(), job.id(), group.name());
-                let script = scripts.entry((number, job.version()));
-                script.or_insert_with(|| Arc::new(Script::of(group)));
-            }
-        }
-        let mut read = Vec::with_capacity(assignments.len());
-        for assignment in assignments {
-            let Some(alloc) = &assignment.allocation else {
-                continue;
-            };
-            let group = registry.group(&alloc.namespace, &alloc.job_id, &alloc.task_group);
-            let script = scripts.get(&(group, alloc.job_version)).cloned();
-            // The stop of an allocation may come without its job, which was purged.
-            read.extend(wire::read(assignment, group, script.unwrap_or_default()));
-        }
-        read
-    }
-
     /// Puts a node on the agenda, at its next change or now if it has reports.
     fn schedule(&self, state: &mut State, number: u32, now: Millis) {
         let reports = (state.node.has_reports() && !state.is_sending).then_some(now);
@@ -448,93 +367,6 @@ impl Fleet {
         {
             state.scheduled = Some(at);
             self.reports.add(at, number);
-        }
-    }
-
-    /// Makes the changes that are due, and sends the reports.
-    async fn report(self: Arc<Self>) {
-        loop {
-            sleep(TICK).await;
-            let now = self.now();
-            for (at, number) in self.reports.due(now) {
-                let member = Arc::clone(&self.members[number as usize]);
-                let mut state = member.state();
-                if state.is_dead || state.scheduled != Some(at) {
-                    continue;
-                }
-                state.scheduled = None;
-                let events = state.node.tick(self.options.behaviour, now);
-                let sends = state.node.has_reports() && !state.is_sending;
-                if sends {
-                    state.is_sending = true;
-                    let fleet = Arc::clone(&self);
-                    let member = Arc::clone(&member);
-                    tokio::spawn(async move { fleet.send(&member).await });
-                }
-                self.schedule(&mut state, number, now);
-                drop(state);
-                self.registry().record(number, &events, now);
-            }
-        }
-    }
-
-    async fn send(&self, member: &Member) {
-        let batch = member
-            .state()
-            .node
-            .take_reports(REPORTS_PER_CALL, self.now());
-        let reports = batch.iter();
-        let message = internal::ReportAllocationsRequest {
-            node_id: wire::text(member.id),
-            secret: wire::text(member.secret),
-            reports: reports
-                .map(|report| wire::report(report, self.epoch_ns))
-                .collect(),
-        };
-        let answer = self
-            .sessions(member)
-            .report_allocations(request(message, CALL_TIMEOUT))
-            .await;
-        let mut pause = 0;
-        let again: Vec<(u128, u64)> = match answer {
-            Ok(answer) => {
-                let newer = answer.into_inner().newer_reports.into_iter();
-                let newer =
-                    newer.filter_map(|it| Some((wire::number(&it.alloc_id)?, it.report_number)));
-                let newer: Vec<(u128, u64)> = newer.collect();
-                self.acknowledge(&batch, &newer);
-                newer
-            }
-            Err(status) => {
-                pause = RETRY_PAUSE;
-                if status.code() == Code::InvalidArgument {
-                    let text = format!("a report was refused: {}", status.message());
-                    self.registry().violations.push(text);
-                    Vec::new()
-                } else {
-                    batch.iter().map(|report| (report.id, 0)).collect()
-                }
-            }
-        };
-        sleep(Duration::from_millis(pause)).await;
-        let mut state = member.state();
-        state.is_sending = false;
-        if !state.is_dead {
-            state.node.report_again(again);
-            self.schedule(&mut state, member.number, self.now());
-        }
-    }
-
-    fn acknowledge(&self, batch: &[super::node::Report], newer: &[(u128, u64)]) {
-        let mut registry = self.registry();
-        for report in batch {
-            if newer.iter().any(|(id, _)| *id == report.id) {
-                continue;
-            }
-            match report.phase {
-                super::node::Phase::Ended { .. } => registry.progress.ended += 1,
-                _ => registry.acknowledged_running(report.id),
-            }
         }
     }
 

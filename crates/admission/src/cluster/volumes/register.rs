@@ -1,6 +1,6 @@
 //! Registration of volumes: new ones, and more capabilities of those that exist.
 
-use model::{EvalId, FieldErrors, Indexed, Job, JobType, TriggeredBy, Volume, VolumeId};
+use model::{EvalId, FieldErrors, Indexed, Job, TriggeredBy, Volume, VolumeId};
 use placement::Scope;
 use state::{Entity, Key, Snapshot, Write};
 

@@ -13,16 +13,16 @@ fn token_id(number: u128) -> IntroductionTokenId {
     IntroductionTokenId::from_random(number)
 }
 
-/// A store with the token 1 of this wish.
-fn stored(wish: TokenRequest) -> Stored {
+/// A store with the token 1 of this request.
+fn stored(request: TokenRequest) -> Stored {
     let mut stored = Stored::default();
-    put(&mut stored, 1, wish);
+    put(&mut stored, 1, request);
     stored
 }
 
-fn put(stored: &mut Stored, number: u128, wish: TokenRequest) {
-    wish.check().unwrap();
-    let token = wish.token(token_id(number), format!("hash {number}"), NOW);
+fn put(stored: &mut Stored, number: u128, request: TokenRequest) {
+    request.check().unwrap();
+    let token = request.token(token_id(number), format!("hash {number}"), NOW);
     stored.commit(&[Write::Create {
         key: Key::IntroductionToken(token.id),
         entity: Entity::IntroductionToken(Box::new(token)),
@@ -386,10 +386,10 @@ fn a_wish_for_a_token_is_checked() {
             Some("node_pool"),
         ),
     ];
-    for (wish, field) in table {
-        let errors = wish.check().err().unwrap_or_default();
+    for (request, field) in table {
+        let errors = request.check().err().unwrap_or_default();
         let found = errors.0.first().map(|error| error.field.as_str());
-        assert_eq!(found, field, "{wish:?}: {errors}");
+        assert_eq!(found, field, "{request:?}: {errors}");
     }
 }
 

@@ -100,7 +100,7 @@ impl Tree {
     }
 
     pub(super) fn special(&self, name: &Path) -> String {
-        about(name, entry::Hostile::Special)
+        about(name, entry::RejectedEntry::Special)
     }
 
     /// Sets the modes of directories.

@@ -107,7 +107,12 @@ fn fileset(call: &Call<'_>) -> Result<Value, String> {
     let glob = GlobBuilder::new(&pattern)
         .literal_separator(true)
         .build()
-        .map_err(|error| format!("{pattern:?} is no pattern of paths: {}", error.kind()))?
+        .map_err(|error| {
+            format!(
+                "{pattern:?} is not a valid pattern of paths: {}",
+                error.kind()
+            )
+        })?
         .compile_matcher();
     let listed = files(call)?
         .list(Path::new(&directory), MAX_LISTED)

@@ -1,5 +1,6 @@
 //! Digests, in hexadecimal: `md5 sha1 sha256 sha512`.
 
+use data_encoding::HEXLOWER;
 use md5::Md5;
 use sha1::{Digest, Sha1};
 use sha2::{Sha256, Sha512};
@@ -33,7 +34,5 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 fn digest<D: Digest>(call: &Call<'_>) -> Result<Value, String> {
     let digest = D::digest(call.text(0)?.as_bytes());
-    Ok(Value::String(
-        digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-    ))
+    Ok(Value::String(HEXLOWER.encode(&digest)))
 }

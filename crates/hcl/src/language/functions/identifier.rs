@@ -37,7 +37,7 @@ fn uuidv5(call: &Call<'_>) -> Result<Value, String> {
     let space = match known {
         Some((_, id)) => *id,
         None => Uuid::try_parse(&space).map_err(|_| {
-            format!("{space:?} is no namespace: want dns, url, oid, x500 or a UUID")
+            format!("{space:?} is not a valid namespace: want dns, url, oid, x500 or a UUID")
         })?,
     };
     let hash = Sha1::new()

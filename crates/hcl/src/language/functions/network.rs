@@ -41,7 +41,7 @@ struct Prefix {
 
 impl Prefix {
     fn read(text: &str) -> Result<Self, String> {
-        let problem = || format!("{text:?} is no prefix: write one as in \"10.1.0.0/16\"");
+        let problem = || format!("{text:?} is not a valid prefix: write one as in \"10.1.0.0/16\"");
         let (address, length) = text.split_once('/').ok_or_else(problem)?;
         let address: IpAddr = address.parse().map_err(|_| problem())?;
         let (bits, width) = match address {

@@ -117,5 +117,5 @@ fn parseint(call: &Call<'_>) -> Result<Value, String> {
     let number = i64::from_str_radix(&text, base);
     number
         .map(Value::from)
-        .map_err(|_| format!("{text:?} is no whole number in base {base}"))
+        .map_err(|_| format!("{text:?} is not a whole number in base {base}"))
 }

@@ -263,20 +263,20 @@ const VALUES: &[(&str, &str)] = &[
 const REFUSALS: &[(&str, &str)] = &[
     (
         "uuidv5(\"ip\", \"a\")",
-        "is no namespace: want dns, url, oid, x500 or a UUID",
+        "is not a valid namespace: want dns, url, oid, x500 or a UUID",
     ),
     ("abs(\"x\")", "argument 1 must be a number; got a string"),
     ("abs()", "got 0 arguments, call it as abs(number)"),
     ("abs(1, 2)", "got 2 arguments"),
     ("log(0, 2)", "the result is not a number"),
     ("pow(10, 400)", "the result is not a number"),
-    ("parseint(\"x\", 10)", "is no whole number in base 10"),
+    ("parseint(\"x\", 10)", "is not a whole number in base 10"),
     ("parseint(\"1\", 99)", "the base must be between 2 and 36"),
     ("reverse([1])", "it reverses a text, not a list"),
     ("indent(-1, \"a\")", "must be between 0 and"),
     (
         "regex_replace(\"a\", \"(\", \"\")",
-        "is no regular expression",
+        "is not a valid regular expression",
     ),
     ("format(\"%d\", \"x\")", "%d takes a whole number"),
     ("format(\"%s\")", "there is no argument 1"),
@@ -326,7 +326,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     ("csvdecode(\"a\\n\\\"\")", "has no end"),
     ("cidrhost(\"10.0.0.0/30\", 4)", "has no host 4"),
-    ("cidrhost(\"10.0.0.0/33\", 1)", "is no prefix"),
+    ("cidrhost(\"10.0.0.0/33\", 1)", "is not a valid prefix"),
     ("cidrsubnet(\"10.0.0.0/30\", 4, 0)", "do not fit behind /30"),
     ("cidrsubnet(\"10.0.0.0/8\", 1, 2)", "there is no subnet 2"),
     (

@@ -152,7 +152,7 @@ fn regex_replace(call: &Call<'_>) -> Result<Value, String> {
         .steps(COMPILE_STEPS)
         .map_err(str::to_owned)?;
     let regex = regexp::compile(&pattern).map_err(|_| {
-        format!("{pattern:?} is no regular expression: check its brackets and backslashes")
+        format!("{pattern:?} is not a valid regular expression: check its brackets and backslashes")
     })?;
     // A replacement may refer to groups, each up to the size of the text.
     let each = replacement.len() + replacement.matches('$').count() * body.len();

@@ -66,7 +66,7 @@ fn timeadd(call: &Call<'_>) -> Result<Value, String> {
     let added = duration::parse_nanoseconds(&call.text(1)?).map_err(|error| error.to_string())?;
     let sum = time
         .checked_add(SignedDuration::from_nanos(added))
-        .map_err(|_| "the sum is no time that can be written".to_owned())?;
+        .map_err(|_| "the sum is not a time that can be written".to_owned())?;
     text(&format!(
         "{}{}",
         sum.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -144,7 +144,7 @@ fn part(verb: &str, time: DateTime, offset: Offset) -> Result<String, String> {
         "Z" => zone(offset, verb, true),
         _ => {
             return Err(format!(
-                "the format has {verb:?}, which is no part of a time: put text into single quotes"
+                "the format has {verb:?}, which is not a part of a time: put text into single quotes"
             ));
         }
     })

@@ -209,7 +209,7 @@ fn header(check: &mut Check, path: &Path, spec: &spec::Check) -> BTreeMap<String
         if name.is_empty() || !name.chars().all(is_token) {
             check.error(
                 &field,
-                format!("{name:?} is no name of a header: use letters and dashes"),
+                format!("{name:?} is not a valid name of a header: use letters and dashes"),
             );
         }
         if values

@@ -28,7 +28,7 @@ fn the_fields_of_an_artifact_are_checked() {
         ("", "", of("source = \"ftp://h.test/x\""), "$t.artifact[0].source", "\"ftp://\""),
         ("", "", of("source = \"https://h.test/x//../y\""), "$t.artifact[0].source", "leaves the archive"),
         ("", "", with("options {\nchecksum = \"sha256:12\"\n}"), "$t.artifact[0].options.checksum", "64 hexadecimal digits"),
-        ("", "", with("options {\narchive = \"rar\"\n}"), "$t.artifact[0].options.archive", "no kind of archive"),
+        ("", "", with("options {\narchive = \"rar\"\n}"), "$t.artifact[0].options.archive", "is not a kind of archive"),
     ]);
 }
 

@@ -48,7 +48,7 @@ fn configs_of_drivers() {
             c("ipc_mode"), "must be \"private\" or \"host\"; got a"),
         ("", exec("command = \"x\"\ncap_add = \"kill\""), "", c("cap_add"), "must be a list of strings; got a"),
         ("", exec("command = \"x\"\ncap_add = [\"CAP_NET_RAW\", \"net_rawe\"]"), "",
-            c("cap_add"), "has \"net_rawe\", which is no capability of Linux: remove it. Did you mean \"net_raw\""),
+            c("cap_add"), "has \"net_rawe\", which is not a capability of Linux: remove it. Did you mean \"net_raw\""),
         ("", exec("command = \"x\"\ncap_drop = [\"ALL\", \"fly\"]"), "", c("cap_drop"), "has \"fly\""),
         ("", exec("command = \"x\"\nwork_dir = \"a\""), "", c("work_dir"), "must be an absolute path"),
         ("", exec("command = \"x\"\noom_score_adj = 2000"), "", c("oom_score_adj"), "must be between"),

@@ -120,7 +120,7 @@ fn an_invalid_check_names_its_attribute() {
         ("", checked("type = \"http\"\npath = \"/\"\nmethod = \"get\""), "", field("method"), "unknown method \"get\""),
         ("", checked("type = \"http\"\npath = \"/\"\nprotocol = \"ftp\""), "", field("protocol"), "unknown protocol"),
         ("", checked("type = \"http\"\npath = \"/\"\nheader {\nA = 5\n}"), "", field("header"), "must be a list of strings"),
-        ("", checked("type = \"http\"\npath = \"/\"\nheader {\nÄ = [\"x\"]\n}"), "", field("header"), "is no name of a header"),
+        ("", checked("type = \"http\"\npath = \"/\"\nheader {\nÄ = [\"x\"]\n}"), "", field("header"), "is not a valid name of a header"),
         ("", checked("type = \"tcp\"\nport = \"x\""), "", field("port"), "port label \"x\""),
         ("", checked("type = \"tcp\"\nexpose = true"), "", field("expose"), "expose is not supported"),
         ("", checked("type = \"grpc\"\ngrpc_use_tls = true"), "", field("grpc_use_tls"), "over TLS are not supported"),

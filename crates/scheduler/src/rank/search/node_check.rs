@@ -22,7 +22,7 @@ impl Search<'_, '_> {
     pub(super) fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
         let (sum, scorers) = parts.base();
         Entry {
-            key: sum + self.cluster.lot(id) * self.cluster.near_tie * scorers,
+            key: sum + self.cluster.tie_breaker(id) * self.cluster.near_tie * scorers,
             node,
             changes,
         }

@@ -152,7 +152,7 @@ impl<'a> Search<'a, '_> {
     }
 
     fn score(&self, row: &NodeRow, parts: &Parts) -> f64 {
-        parts.score() + self.cluster.lot(row.id) * self.cluster.near_tie
+        parts.score() + self.cluster.tie_breaker(row.id) * self.cluster.near_tie
     }
 
     /// Evaluates the most promising nodes. Returns those where evictions make room, in no order, and the

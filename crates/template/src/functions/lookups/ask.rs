@@ -5,7 +5,7 @@ use crate::source::{Answer, Lookup};
 
 /// The answer, or none if it is missing; the rendering then waits for it.
 pub(super) fn ask(call: &mut Call<'_>, lookup: Lookup) -> Result<Option<Answer>, Failure> {
-    match call.interpreter.surroundings().source.look_up(&lookup) {
+    match call.interpreter.context().source.look_up(&lookup) {
         Answer::Missing | Answer::Absent => {
             call.interpreter.wait_for(lookup);
             Ok(None)

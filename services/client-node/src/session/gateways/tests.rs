@@ -1,5 +1,7 @@
 //! Failover between gateways, and waits between retries.
 
+use tonic::Code;
+
 use super::*;
 
 fn gateways(addresses: &[&str]) -> Gateways {

@@ -1,4 +1,4 @@
-//! The surroundings of a rendering: all data from outside the template.
+//! The context of a rendering: all data from outside the template.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::sockaddr;
 use crate::source::{Files, Source};
 
 /// Everything outside the template that a rendering sees.
-pub struct Surroundings<'a> {
+pub struct RenderContext<'a> {
     /// The task's environment.
     pub env: &'a BTreeMap<String, String>,
     pub files: &'a dyn Files,

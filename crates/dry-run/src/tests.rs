@@ -9,7 +9,7 @@ use model::{Affinity, EvalId, EvalStatus, Job, NodeId, Operator, Timestamp};
 use state::Snapshot;
 use test_kit::{Stored, builders};
 
-use super::{check_outcome, dry_run, simulate};
+use super::{check_outcome, dry_run};
 
 /// Stored objects, and the count of requested evaluations.
 #[derive(Default)]
@@ -91,7 +91,7 @@ fn assert_simulated(fixture: &mut Fixture, job: &Job) {
     let context = fixture.context();
     let snapshot = fixture.snapshot();
     let proposal = propose_dry_run(&snapshot, job, &context).unwrap();
-    let simulated = simulate(&snapshot, proposal.writes.clone());
+    let simulated = snapshot.after(proposal.writes.clone());
     let revision = fixture.stored.commit(&proposal.writes);
     let registered = fixture.snapshot();
     assert_eq!(simulated.index(), revision);

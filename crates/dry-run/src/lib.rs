@@ -10,7 +10,7 @@ use jobdiff::{GroupUpdates, JobDiff};
 use model::plan::Stop;
 use model::{AllocMetric, EvalStatus, Evaluation, Job, NodeId};
 use scheduler::DesiredUpdates;
-use state::{AllocView, Change, Key, Snapshot, Write};
+use state::{AllocView, Snapshot};
 
 /// The result of a dry run.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ pub fn dry_run(
             diff: with_diff.then(|| jobdiff::diff(stored, Some(job), true)),
         });
     }
-    let simulated = simulate(snapshot, proposal.writes);
+    let simulated = snapshot.after(proposal.writes);
     let eval = simulated
         .eval(context.eval_id)
         .expect("a registration makes the evaluation of its context");
@@ -101,43 +101,6 @@ fn check_outcome(outcome: &Evaluation) -> Result<(), JobRefusal> {
         return Err(JobRefusal::Unschedulable { reason });
     }
     Ok(())
-}
-
-/// Returns the state after `writes`, committed at the next revision.
-fn simulate(snapshot: &Snapshot, writes: Vec<Write>) -> Snapshot {
-    let revision = snapshot.index().saturating_add(1);
-    let mut state = snapshot.to_state();
-    let changes = writes
-        .into_iter()
-        .filter_map(|write| change(snapshot, write, revision));
-    state.apply(revision, changes);
-    state.snapshot()
-}
-
-fn change(snapshot: &Snapshot, write: Write, revision: u64) -> Option<Change> {
-    match write {
-        Write::Create { key, entity } => Some(Change::Put {
-            key,
-            entity,
-            create_index: revision,
-            modify_index: revision,
-        }),
-        Write::Update { key, entity, .. } => {
-            let stored = match &key {
-                Key::Job(job) => snapshot.job(job).map(|stored| stored.create_index),
-                // A registration updates nothing else.
-                _ => None,
-            };
-            Some(Change::Put {
-                key,
-                entity,
-                create_index: stored.unwrap_or(revision),
-                modify_index: revision,
-            })
-        }
-        Write::Delete { key, .. } => Some(Change::Delete { key }),
-        Write::RequireUnchanged { .. } | Write::RequireAbsent { .. } => None,
-    }
 }
 
 /// Converts the scheduler's counts one by one, so that the compiler finds a new one.

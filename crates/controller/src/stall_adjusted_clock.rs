@@ -15,7 +15,7 @@ const TICKS_PER_TTL: u32 = 10;
 const SETTLING_PER_TTL: u32 = 4;
 
 #[derive(Debug)]
-pub(crate) struct FairClock {
+pub(crate) struct StallAdjustedClock {
     tick: Duration,
     settling: Duration,
     /// The time of the last step; `None` before the first.
@@ -27,7 +27,7 @@ pub(crate) struct FairClock {
     is_frozen: bool,
 }
 
-impl FairClock {
+impl StallAdjustedClock {
     pub(crate) fn new(ttl: Duration) -> Self {
         Self {
             tick: ttl / TICKS_PER_TTL,
@@ -106,7 +106,7 @@ mod tests {
 
     /// Steps through `(time, time counts)` in milliseconds; returns the time counted since the first.
     fn counted(steps: &[(u64, bool)]) -> u64 {
-        let mut clock = FairClock::new(TTL);
+        let mut clock = StallAdjustedClock::new(TTL);
         for (ms, time_counts) in steps {
             clock.advance(at(*ms), *time_counts);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_reported_with_its_length() {
-        let mut clock = FairClock::new(TTL);
+        let mut clock = StallAdjustedClock::new(TTL);
         assert_eq!(clock.advance(at(0), true), None);
         assert_eq!(clock.advance(at(1_500), true), None);
         let stall = Duration::from_millis(1_501);

@@ -122,6 +122,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
     ("alloc-network", &["model", "service-kit"]),
+    ("csi", &[]),
+    ("csi-test-kit", &["csi"]),
     (
         "docker-driver",
         &["model", "blocking", "service-kit", "task-drivers"],
@@ -203,6 +205,7 @@ const SERVICE: &[&str] = &[
     "broker",
     "controller",
     "cron",
+    "csi",
     "docker-driver",
     "event-stream",
     "fingerprint",

@@ -76,7 +76,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("listing", &["model"]),
     (
         "api-view",
-        &["model", "state", "rollout", "scheduler", "proto"],
+        &[
+            "model",
+            "state",
+            "placement",
+            "rollout",
+            "scheduler",
+            "proto",
+        ],
     ),
     (
         "event-stream",
@@ -100,6 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "admission",
             "api-view",
+            "csi",
             "gateway-core",
             "identity",
             "listing",
@@ -123,6 +131,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("task-drivers", &["duration", "model", "blocking"]),
     ("alloc-network", &["model", "service-kit"]),
     ("csi", &[]),
+    ("csi-node", &["blocking", "csi", "model"]),
     ("csi-test-kit", &["csi"]),
     (
         "docker-driver",
@@ -135,6 +144,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "alloc-network",
             "artifact",
             "artifact-fetch",
+            "csi-node",
             "lifecycle",
             "local-state",
             "model",
@@ -206,6 +216,7 @@ const SERVICE: &[&str] = &[
     "controller",
     "cron",
     "csi",
+    "csi-node",
     "docker-driver",
     "event-stream",
     "fingerprint",

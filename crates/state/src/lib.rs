@@ -18,6 +18,7 @@
 
 pub mod change;
 mod covered;
+mod csi;
 pub mod dedicated;
 pub mod entity;
 mod introductions;

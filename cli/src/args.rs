@@ -19,6 +19,7 @@ pub mod node;
 pub mod node_pool;
 pub mod operator;
 pub mod page;
+pub mod plugin;
 pub mod scaling;
 pub mod service;
 pub mod services;
@@ -183,6 +184,9 @@ pub enum Command {
     /// Show the leaders of services, and configure the scheduler
     #[command(subcommand)]
     Operator(operator::Command),
+    /// Show plugins of storage
+    #[command(subcommand)]
+    Plugin(plugin::Command),
     /// Show scaling policies
     #[command(subcommand)]
     Scaling(scaling::Command),
@@ -198,7 +202,7 @@ pub enum Command {
     /// Store and show variables: passwords and other texts, encrypted in the store
     #[command(subcommand)]
     Var(var::Command),
-    /// Register and show volumes: directories of nodes for jobs
+    /// Register and show volumes for jobs: directories of nodes, and storage systems' volumes
     #[command(subcommand)]
     Volume(volume::Command),
 

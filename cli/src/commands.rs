@@ -14,6 +14,7 @@ mod alloc;
 mod complete;
 mod completions;
 mod confirm;
+mod csi;
 mod deployment;
 mod etcd;
 mod eval;
@@ -28,6 +29,7 @@ mod node;
 mod node_pool;
 mod operator;
 mod page;
+mod plugin;
 mod scaling;
 mod services;
 mod system;
@@ -176,6 +178,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
             Box::pin(operator::snapshot::run(context, &command)).await
         }
         Command::Service(command) => services::run(context, &command).await,
+        Command::Plugin(command) => plugin::run(context, &command).await,
         Command::Scaling(command) => scaling::run(context, &command).await,
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Var(command) => var::run(context, &command).await,

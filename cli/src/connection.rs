@@ -4,6 +4,7 @@
 
 mod agent;
 mod alloc;
+mod csi;
 mod deployment;
 mod eval;
 mod event;

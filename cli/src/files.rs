@@ -1,5 +1,6 @@
 //! Files that commands read: job files, and the files of node pools, namespaces, variables and volumes.
 
+pub(crate) mod csi_volume;
 pub(crate) mod diagnostic;
 pub(crate) mod job;
 mod local;

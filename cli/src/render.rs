@@ -8,6 +8,7 @@ use crate::output::time::Times;
 
 pub(crate) mod alloc;
 pub(crate) mod children;
+pub(crate) mod csi;
 pub(crate) mod deployment;
 pub(crate) mod deployment_hold;
 pub(crate) mod diff;

@@ -44,8 +44,6 @@ const NO_USERS: &str = "there are no users or tokens: the role in the caller's c
                         (see 'kafila tls'); without TLS every caller has all rights";
 const NO_FOLDER: &str = "name one file of authorities with -ca-cert";
 const NO_ENTERPRISE: &str = "it is part of Nomad Enterprise";
-const NO_STORAGE: &str = "volumes are existing directories: create one on a node, then 'kafila \
-                          volume register FILE'";
 const NO_AGENT: &str = "there are no servers in an agent: 'kafila operator processes' shows \
                         the services, 'kafila node status' the nodes";
 const NO_MESH: &str = "there is no service mesh";
@@ -111,7 +109,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("operator raft", ETCD),
     command("operator utilization", NO_ENTERPRISE),
-    command("plugin", NO_STORAGE),
     command("quota", NO_ENTERPRISE),
     command("recommendation", NO_ENTERPRISE),
     command("sentinel", NO_ENTERPRISE),
@@ -129,10 +126,6 @@ const COMMANDS: &[Command] = &[
         "var lock",
         "locks of variables are not kept: let one allocation of a job write",
     ),
-    command("volume create", NO_STORAGE),
-    command("volume deregister", "use kafila volume delete ID"),
-    command("volume detach", NO_STORAGE),
-    command("volume snapshot", NO_STORAGE),
 ];
 
 /// Sorted by command, then by name.

@@ -8,10 +8,11 @@ use prost::Message as _;
 /// The messages of this file are the types of the crate `spec`.
 const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
 
-const FILES: [&str; 23] = [
+const FILES: [&str; 24] = [
     "kafila/v1/agent.proto",
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
+    "kafila/v1/csi.proto",
     "kafila/v1/deployment.proto",
     "kafila/v1/evaluation.proto",
     "kafila/v1/event.proto",

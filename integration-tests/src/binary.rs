@@ -32,6 +32,11 @@ pub fn kafila() -> PathBuf {
     .clone()
 }
 
+/// Returns the path of the storage driver for directories, which is built with the tests.
+pub fn csi_driver() -> PathBuf {
+    kafila().with_file_name("csi-dir-driver")
+}
+
 fn build(profile: &Path) {
     let mut build = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     build.args([

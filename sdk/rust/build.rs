@@ -16,8 +16,11 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 13] = [
+const SETTING: [&str; 16] = [
     "Agent/SetLogLevel",
+    "CsiVolumes/Create",
+    "CsiVolumes/Detach",
+    "CsiVolumes/Register",
     "Jobs/SetStable",
     "Jobs/TagVersion",
     "Namespaces/Upsert",

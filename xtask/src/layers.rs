@@ -87,7 +87,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("listing", &["model"]),
     (
         "api-view",
-        &["model", "state", "rollout", "scheduler", "proto"],
+        &[
+            "model",
+            "state",
+            "placement",
+            "rollout",
+            "scheduler",
+            "proto",
+        ],
     ),
     (
         "event-stream",
@@ -111,6 +118,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "admission",
             "api-view",
+            "csi",
             "gateway-core",
             "identity",
             "listing",
@@ -136,6 +144,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["duration", "model", "blocking"]),
     ("alloc-network", &["model", "service-kit"]),
+    ("csi", &[]),
+    ("csi-node", &["blocking", "csi", "model"]),
+    ("csi-test-kit", &["csi"]),
     (
         "docker-driver",
         &["model", "blocking", "service-kit", "task-drivers"],
@@ -147,6 +158,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "alloc-network",
             "artifact",
             "artifact-fetch",
+            "csi-node",
             "lifecycle",
             "local-state",
             "model",
@@ -220,6 +232,8 @@ const SERVICE: &[&str] = &[
     "broker",
     "controller",
     "cron",
+    "csi",
+    "csi-node",
     "docker-driver",
     "dry-run",
     "event-stream",

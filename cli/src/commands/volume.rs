@@ -4,25 +4,36 @@ use std::path::PathBuf;
 
 use proto::v1;
 
-use super::{example, page};
+use super::{csi, example, page};
 use crate::args::volume::{Claim, ClaimDelete, ClaimList, Command, Delete, Init, Register, Status};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::files::volume as file;
+use crate::files::{csi_volume, volume as file};
 use crate::output::json::pretty;
 use crate::{json, render, resolve};
 
+/// The type of storage systems' volumes.
+const TYPE_CSI: &str = "csi";
 /// Length of a full ID, with its hyphens.
 const UUID_CHARS: usize = 36;
 
 pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Error> {
     match command {
-        Command::Status(args) => match &args.id {
-            Some(id) => show(context, id, args).await,
-            None => list(context, args).await,
+        Command::Status(args) => match (&args.id, args.is_csi()) {
+            (Some(id), true) => csi::show(context, id, args).await,
+            (Some(id), false) => show(context, id, args).await,
+            (None, true) => csi::list(context, args).await,
+            (None, false) => list(context, args).await,
         },
         Command::Register(args) => register(context, args).await,
+        Command::Create(args) => csi::create(context, args).await,
+        Command::Deregister(args) => csi::deregister(context, args).await,
+        Command::Detach(args) => csi::detach(context, args).await,
+        Command::Snapshot(command) => csi::snapshot(context, command).await,
+        Command::Delete(args) if args.volume_type == TYPE_CSI => {
+            csi::delete(context, &args.id).await
+        }
         Command::Delete(args) => delete(context, args).await,
         Command::Init(args) => init(context, args),
         Command::Claim(Claim::List(args)) => list_claims(context, args).await,
@@ -58,7 +69,11 @@ async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
 }
 
 async fn register(context: &Context, args: &Register) -> Result<Exit, Error> {
-    let mut volume = file::read(&args.path, args.json, context.printer.colour_err)?;
+    let text = csi_volume::text(&args.path)?;
+    if csi_volume::is_csi(&text) {
+        return csi::register(context, (&args.path, &text), args.json).await;
+    }
+    let mut volume = file::read(&args.path, &text, args.json, context.printer.colour_err)?;
     let connection = &context.connection;
     if volume.namespace.is_empty() {
         connection.namespace().clone_into(&mut volume.namespace);
@@ -84,10 +99,11 @@ async fn delete(context: &Context, args: &Delete) -> Result<Exit, Error> {
 }
 
 fn init(context: &Context, args: &Init) -> Result<Exit, Error> {
-    let (default, text) = if args.json {
-        ("volume.json", file::EXAMPLE_JSON)
-    } else {
-        ("volume.hcl", file::EXAMPLE_HCL)
+    let (default, text) = match (args.json, args.volume_type == TYPE_CSI) {
+        (true, true) => ("volume.json", csi_volume::EXAMPLE_JSON),
+        (true, false) => ("volume.json", file::EXAMPLE_JSON),
+        (false, true) => ("volume.hcl", csi_volume::EXAMPLE_HCL),
+        (false, false) => ("volume.hcl", file::EXAMPLE_HCL),
     };
     let path = args.path.clone().unwrap_or_else(|| PathBuf::from(default));
     example::write(context, &path, ("volume", text), args.quiet)

@@ -1,4 +1,4 @@
-//! RPCs on volumes and their claims.
+//! RPCs on directories of nodes and claims of them.
 
 use proto::v1;
 

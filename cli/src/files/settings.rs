@@ -45,10 +45,25 @@ pub(super) fn read<T: Described>(
     let noun = T::NOUN;
     let text = text_of(path)
         .map_err(|error| Error::text(format!("Error reading {noun} file {name}: {error}")))?;
-    let parsed = if json || is_json(&text) {
-        from_json::<T>(&text)
+    read_text::<T>(path, &text, json, colour)
+}
+
+/// Reads `text`, the content of the file at `path`; `json` refuses HCL.
+///
+/// # Errors
+/// The text is wrong; an HCL text is shown with the place.
+pub(super) fn read_text<T: Described>(
+    path: &Path,
+    text: &str,
+    json: bool,
+    colour: Colour,
+) -> Result<T::Message, Error> {
+    let name = name_of(path);
+    let noun = T::NOUN;
+    let parsed = if json || is_json(text) {
+        from_json::<T>(text)
     } else {
-        from_hcl::<T>(&name, &text, colour)
+        from_hcl::<T>(&name, text, colour)
     };
     parsed.map_err(|problem| Error::text(format!("Error parsing {noun} file {name}:{problem}")))
 }

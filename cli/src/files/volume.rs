@@ -97,12 +97,17 @@ fn named(object: &mut Map<String, Value>) -> Result<(), String> {
     Err("A volume needs a name: write name = \"data\"".to_owned())
 }
 
-/// Reads the volume that a file describes.
+/// Reads the volume in `text`, the content of the file at `path`.
 ///
 /// # Errors
-/// The file cannot be read, or its text describes no volume.
-pub(crate) fn read(path: &Path, json: bool, colour: Colour) -> Result<v1::Volume, Error> {
-    settings::read::<Volume>(path, json, colour)
+/// The text describes no volume.
+pub(crate) fn read(
+    path: &Path,
+    text: &str,
+    json: bool,
+    colour: Colour,
+) -> Result<v1::Volume, Error> {
+    settings::read_text::<Volume>(path, text, json, colour)
 }
 
 impl Described for Volume {

@@ -1,10 +1,11 @@
 //! Requests of operators to change the cluster.
 //!
 //! In reading order: [`change`] and [`deletion`] are the decisions that several share;
-//! [`namespaces`] and [`node_pools`] are joined by jobs, [`volumes`] are used by allocations;
+//! [`namespaces`] and [`node_pools`] are joined by jobs, [`volumes`] and [`csi`] are used by allocations;
 //! [`scheduler_config`], [`evaluations`], [`keyring`], [`variables`]; [`eligibility`] and [`drain`] change a node.
 
 pub mod change;
+pub mod csi;
 pub mod deletion;
 pub mod drain;
 pub mod eligibility;

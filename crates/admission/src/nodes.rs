@@ -5,8 +5,10 @@
 //! node; [`registration`] decides on its record, and [`node_evals`] adds the evaluations that a
 //! changed node causes; [`heartbeats`] tells whether its heartbeats are delivered; [`reports`]
 //! decides on its reports of allocations, [`packing`] puts them into transactions, and
-//! [`identities`] decides on the tokens of its tasks, [`look_ups`] on the data of their templates.
+//! [`identities`] decides on the tokens of its tasks, [`look_ups`] on the data of their templates, [`csi`] on the
+//! volumes that it mounts.
 
+pub mod csi;
 pub mod heartbeats;
 pub mod identities;
 pub mod introduction;

@@ -1,5 +1,6 @@
 //! Stored objects as the API returns them: joined with state that is derived from other objects.
 
+pub mod csi;
 mod explanation;
 mod scale_status;
 pub mod service;

@@ -8,8 +8,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::{AllocId, AllocatedResources, Allocation, ClientStatus, JobKey, NodeId};
+use model::{AllocId, AllocatedResources, Allocation, ClientStatus, CsiVolumeKey, JobKey, NodeId};
 use placement::VolumeWrites;
+use placement::csi::holders::{self, Holder};
 use rustc_hash::FxHashMap;
 use state::{Entity, Key, NodeUsage, Snapshot, Write};
 
@@ -104,6 +105,19 @@ impl Pending {
         coming.map(|one| {
             VolumeWrites::of_version(replica, &one.version, &one.task_group, one.name_index)
         })
+    }
+
+    /// Returns the pending allocations of any node that will hold a storage system's volume and that
+    /// the replica does not show yet.
+    pub(crate) fn csi_holders(&self, replica: &Snapshot, key: &CsiVolumeKey) -> Vec<Holder> {
+        let all = self.nodes.iter();
+        let all = all.flat_map(|(node_id, allocs)| allocs.iter().map(move |one| (*node_id, one)));
+        let coming = all.filter(|(_, one)| one.based_on == 0 && replica.alloc(one.id).is_none());
+        let holders = coming.filter_map(|(node_id, one)| {
+            let part = (&*one.task_group, one.name_index);
+            holders::future(replica, key, one.id, node_id, &one.version, part)
+        });
+        holders.collect()
     }
 
     /// Returns the future usage of `node`.

@@ -78,6 +78,11 @@ fn name_size(key: &Key) -> usize {
         | Key::Services(_)
         | Key::NodeRevocation(_) => UUID_SIZE,
         Key::PlanPiece(..) => UUID_SIZE + VERSION_SIZE,
+        Key::CsiVolume(volume) => 3 * volume.namespace.len() + volume.id.len(),
+        Key::CsiAttachment(attachment) => {
+            let volume = &attachment.volume;
+            3 * volume.namespace.len() + volume.id.len() + UUID_SIZE
+        }
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
         Key::Variable(variable) => 3 * variable.namespace.len() + variable.path.len(),
         Key::Process(process) => 3 * process.service.len() + process.address.len(),

@@ -4,6 +4,7 @@
 //! depend on each other, so they may be checked in parallel ([`Verification::check_node`]). Checks
 //! across nodes follow: a placement is withheld when the allocation that it replaces stays.
 
+mod csi;
 mod evictions;
 mod node;
 mod plan_writer;

@@ -95,6 +95,15 @@ impl Reader {
                     *modify_index,
                 ))
             }
+            // It may wait for a storage system's volume, or for the end of an attachment.
+            Change::Put {
+                entity: Entity::CsiVolume(volume),
+                modify_index,
+                ..
+            } if !volume.deleting => Some(gain_of_volume(*modify_index)),
+            Change::Delete {
+                key: Key::CsiAttachment(_),
+            } => Some(gain_of_volume(revision)),
             _ => None,
         }
     }
@@ -136,7 +145,9 @@ pub fn capacity(snapshot: &Snapshot) -> Vec<Fact> {
             *index = volume.modify_index.max(*index);
         }
     }
-    let mut facts = Vec::new();
+    // The end of an attachment leaves no trace, so every evaluation that waits for a volume runs.
+    let has_volumes = snapshot.csi_volumes().next().is_some();
+    let mut facts = Vec::from_iter(has_volumes.then(|| gain_of_volume(snapshot.index())));
     for (node_id, index) in gains {
         let Some(node) = snapshot.node(node_id) else {
             continue;
@@ -181,6 +192,15 @@ fn gain(snapshot: &Snapshot, node: &Node, node_id: Option<NodeId>, index: u64) -
         class: Arc::from(node.computed_class.as_str()),
         node_id,
         room: Room::on_node(snapshot, node.id),
+        index,
+    }
+}
+
+fn gain_of_volume(index: u64) -> Fact {
+    Fact::Capacity {
+        class: Arc::from(""),
+        node_id: None,
+        room: Room::of_volumes(),
         index,
     }
 }

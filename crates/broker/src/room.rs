@@ -50,6 +50,20 @@ impl Room {
         }
     }
 
+    /// No room: the gain is a storage system's volume, which helps only evaluations that wait for
+    /// more than cpu, memory and disk.
+    pub fn of_volumes() -> Self {
+        Self {
+            free: Some([0; 3]),
+            preemption: Preemption {
+                system: false,
+                sysbatch: false,
+                batch: false,
+                service: false,
+            },
+        }
+    }
+
     /// Tells whether an evaluation with these asks may find a place there; `None`: they are unknown.
     pub(crate) fn may_take(&self, asks: Option<&Asks>) -> bool {
         let (Some(free), Some(asks)) = (self.free, asks) else {

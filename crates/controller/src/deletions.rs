@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{Namespace, NodePool, Timestamp, Volume};
+use model::{CsiVolume, Namespace, NodePool, Timestamp, Volume};
 use state::{Entity, Key, Snapshot, Write};
 
 /// The deletions in progress.
@@ -90,5 +90,17 @@ fn unmarks(snapshot: &Snapshot) -> impl Iterator<Item = Write> {
             entity: Entity::Volume(Box::new(volume)),
         }
     });
-    namespaces.chain(pools).chain(volumes)
+    let csi = snapshot.csi_volumes().filter(|row| row.value.deleting);
+    let csi = csi.map(|row| {
+        let volume = CsiVolume {
+            deleting: false,
+            ..row.value.clone()
+        };
+        Write::Update {
+            key: Key::CsiVolume(volume.key()),
+            modify_index: row.modify_index,
+            entity: Entity::CsiVolume(Box::new(volume)),
+        }
+    });
+    namespaces.chain(pools).chain(volumes).chain(csi)
 }

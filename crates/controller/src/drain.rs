@@ -136,6 +136,7 @@ struct RemainingAllocs<'a> {
     services: Vec<&'a AllocView>,
     /// Batch and sysbatch allocations, which may run to completion.
     batch: Vec<&'a AllocView>,
+    /// Allocations of system jobs, and those that provide plugins of storage.
     system: Vec<&'a AllocView>,
     /// Stopping, marked, or about to be evaluated for another reason.
     leaving: usize,
@@ -167,6 +168,7 @@ impl<'a> RemainingAllocs<'a> {
                 continue;
             }
             match job_type {
+                _ if provides_plugin(snapshot, view) => staying.system.push(view),
                 JobType::Service => staying.services.push(view),
                 JobType::Batch | JobType::Sysbatch => staying.batch.push(view),
                 JobType::System => staying.system.push(view),
@@ -185,7 +187,8 @@ impl<'a> RemainingAllocs<'a> {
 
     /// Returns the allocations that may be marked, and whether regardless of `max_parallel`.
     ///
-    /// System jobs go last, because they serve the other allocations on the node.
+    /// System jobs go last, because they serve the other allocations on the node, and so do plugins of
+    /// storage, without which the others cannot unmount their volumes.
     fn candidates(self, is_over: bool) -> impl Iterator<Item = (&'a AllocView, bool)> {
         let last = self.is_all_but_system_gone() || is_over;
         let services = self.services.into_iter().map(move |view| (view, is_over));
@@ -193,6 +196,15 @@ impl<'a> RemainingAllocs<'a> {
         let system = self.system.into_iter().filter(move |_| last);
         services.chain(batch.chain(system).map(|view| (view, true)))
     }
+}
+
+/// Tells whether an allocation provides a plugin of storage.
+fn provides_plugin(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let alloc = &view.alloc;
+    let job = snapshot.job_version(&alloc.job_key(), alloc.job_version);
+    let group = job.and_then(|job| job.value.task_group(&alloc.task_group));
+    let mut tasks = group.into_iter().flat_map(|group| &group.tasks);
+    tasks.any(|task| task.csi_plugin.is_some())
 }
 
 /// Tells whether an allocation needs no mark, or must not have one now: a reconnected allocation is

@@ -5,7 +5,8 @@ use std::time::Duration;
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
     BoxFuture, Driver, DriverAddress, DriverError, ExecCommand, ExecIo, Fingerprint, Messages,
-    NetworkAsk, NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId, Usage,
+    MountSupport, NetworkAsk, NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId,
+    Usage,
 };
 
 use crate::settings::NAME;
@@ -24,8 +25,8 @@ impl Driver for Docker {
         Box::pin(self.probe())
     }
 
-    fn can_mount(&self) -> bool {
-        true
+    fn mount_support(&self) -> MountSupport {
+        MountSupport::Shared
     }
 
     fn network_support(&self) -> NetworkSupport {

@@ -22,5 +22,5 @@ mod offers;
 
 pub use config::{Config, DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 pub use error::Error;
-pub use node::{Agent, node};
+pub use node::{Agent, Plugins, node};
 pub use offers::Offers;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::node::DriverInfo;
-use model::{ComparableResources, Node, NodeEligibility, NodeId, NodeStatus, Timestamp};
+use model::{
+    ComparableResources, CsiPluginInfo, Node, NodeEligibility, NodeId, NodeStatus, Timestamp,
+};
 use task_drivers::Fingerprint;
 
 use crate::attributes::Attributes;
@@ -25,6 +27,14 @@ pub struct Agent<'a> {
     pub drivers: &'a BTreeMap<&'static str, Fingerprint>,
     /// Attributes that the agent has probed: of networks for allocations, and of Vault.
     pub probed: &'a BTreeMap<String, String>,
+    pub plugins: &'a Plugins,
+}
+
+/// Plugins of storage that tasks provide to the node, by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plugins {
+    pub nodes: BTreeMap<String, CsiPluginInfo>,
+    pub controllers: BTreeMap<String, CsiPluginInfo>,
 }
 
 /// Reads the machine and returns the node's record.
@@ -89,6 +99,8 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
         max_allocs: config.node_max_allocs,
         devices: config.devices.iter().map(Into::into).collect(),
         host_volumes: offers.host_volumes.clone(),
+        csi_nodes: agent.plugins.nodes.clone(),
+        csi_controllers: agent.plugins.controllers.clone(),
         // The servers own the rest.
         computed_class: String::new(),
         status: NodeStatus::Initializing,
@@ -125,6 +137,12 @@ mod tests {
             alloc_dir,
             drivers,
             probed: const { &BTreeMap::new() },
+            plugins: const {
+                &Plugins {
+                    nodes: BTreeMap::new(),
+                    controllers: BTreeMap::new(),
+                }
+            },
         }
     }
 

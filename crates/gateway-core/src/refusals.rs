@@ -1,5 +1,6 @@
 //! Codes of the deciders' refusals.
 
+use admission::cluster::csi::CsiRefusal;
 use admission::cluster::eligibility::EligibilityRefusal;
 use admission::cluster::evaluations::EvaluationRefusal;
 use admission::cluster::keyring::KeyringRefusal;
@@ -12,6 +13,7 @@ use admission::jobs::JobRefusal;
 use admission::jobs::alloc_node::AllocRequestRefusal;
 use admission::jobs::marks::VersionRefusal;
 use admission::jobs::missing::{MissingVersion, NoSuchJob};
+use admission::nodes::csi::MountsRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::identities::IdentityRefusal;
 use admission::nodes::introduction::IntroductionRefusal;
@@ -68,6 +70,7 @@ macro_rules! from_refusals {
 }
 
 from_refusals!(
+    CsiRefusal,
     DeleteRefusal,
     FieldErrors,
     EligibilityRefusal,
@@ -80,6 +83,7 @@ from_refusals!(
     LookUpRefusal,
     AllocRequestRefusal,
     MissingVersion,
+    MountsRefusal,
     NamespaceRefusal,
     NodePoolRefusal,
     NoSuchJob,

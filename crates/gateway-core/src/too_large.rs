@@ -62,7 +62,7 @@ fn field_of(key: &Key) -> &'static str {
         Key::SchedulerConfig => "scheduler_config",
         Key::NodePool(_) => "node_pool",
         Key::Namespace(_) => "namespace",
-        Key::Volume(_) => "volume",
+        Key::Volume(_) | Key::CsiVolume(_) => "volume",
         Key::VolumeClaim(_) => "claim_id",
         Key::IntroductionToken(_) => "token_id",
         Key::NodeIntroduction(_) | Key::NodeRevocation(_) => "node_id",
@@ -70,7 +70,11 @@ fn field_of(key: &Key) -> &'static str {
         Key::Keyring => "key_id",
         Key::Variable(_) => "items",
         // Gateways write none of them.
-        Key::Election(_) | Key::PlanPiece(..) | Key::PlanCommit(_) | Key::Process(_) => "request",
+        Key::Election(_)
+        | Key::PlanPiece(..)
+        | Key::PlanCommit(_)
+        | Key::Process(_)
+        | Key::CsiAttachment(_) => "request",
     }
 }
 

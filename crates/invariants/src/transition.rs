@@ -37,6 +37,8 @@ pub(crate) fn check_key(
         | Key::Namespace(_)
         | Key::Volume(_)
         | Key::VolumeClaim(_)
+        | Key::CsiVolume(_)
+        | Key::CsiAttachment(_)
         | Key::DispatchToken(..)
         | Key::ScalingEvents(..)
         | Key::PlanPiece(..)

@@ -24,7 +24,11 @@ pub(crate) fn concurrent_writers(
             let name = ask.source_for(alloc.name_index).into_owned();
             let named = snapshot.volumes_named(&alloc.namespace, &name);
             let is_registered = named.is_some_and(|named| named.contains_key(&node.id));
-            if ask.read_only || !is_registered || node.host_volumes.contains_key(&name) {
+            if ask.is_csi()
+                || ask.read_only
+                || !is_registered
+                || node.host_volumes.contains_key(&name)
+            {
                 continue;
             }
             let is_alone = ask.access_mode == Some(AccessMode::SingleNodeSingleWriter);

@@ -37,6 +37,8 @@ pub(crate) enum Form {
 /// Names of messages that a diff calls otherwise.
 const NOUNS: &[(&str, &str)] = &[
     ("Cni", "CNI"),
+    ("CsiMountOptions", "MountOptions"),
+    ("CsiPluginConfig", "CSIPluginConfig"),
     ("DisconnectStrategy", "Disconnect"),
     ("Dns", "DNS"),
     ("DeviceRequest", "Device"),

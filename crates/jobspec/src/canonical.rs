@@ -9,6 +9,7 @@ mod artifact;
 mod check;
 mod constraint;
 mod consul;
+mod csi_plugin;
 mod device;
 mod disconnect;
 mod driver_config;

@@ -62,6 +62,14 @@ pub enum Event {
     IdentityMessage { task: String, message: String },
     /// A note about the task's token of Vault for the user.
     VaultMessage { task: String, message: String },
+    /// The plugin of storage that the task provides has become healthy, or is not healthy.
+    PluginHealth {
+        task: String,
+        is_healthy: bool,
+        message: String,
+    },
+    /// A note about the allocation's volumes for the user.
+    VolumeMessage { message: String },
     /// A server's list was applied for the first time since the agent started.
     ServersContacted,
     /// The last answer of a server is `age` old.

@@ -78,6 +78,20 @@ pub(crate) fn identity_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Identity", time, message)
 }
 
+/// Source: Nomad's names of these events.
+pub(crate) fn plugin_health(time: Timestamp, is_healthy: bool, message: &str) -> TaskEvent {
+    let event_type = if is_healthy {
+        "Plugin became healthy"
+    } else {
+        "Plugin became unhealthy"
+    };
+    event(event_type, time, message)
+}
+
+pub(crate) fn volume_message(time: Timestamp, message: &str) -> TaskEvent {
+    event("Volume", time, message)
+}
+
 pub(crate) fn started(time: Timestamp) -> TaskEvent {
     event("Started", time, "Task started")
 }

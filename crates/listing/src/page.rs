@@ -61,6 +61,19 @@ impl PageKey for model::VolumeKey {
     }
 }
 
+/// Namespace, then id.
+impl PageKey for model::CsiVolumeKey {
+    fn to_token(&self) -> String {
+        format!("{}.{}", self.namespace, self.id)
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        // A namespace has no full stop in it; an id may.
+        let (namespace, id) = token.split_once('.')?;
+        Some(Self::new(namespace, id))
+    }
+}
+
 /// A name.
 impl PageKey for String {
     fn to_token(&self) -> String {

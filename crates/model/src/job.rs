@@ -20,6 +20,7 @@ pub use self::policies::{
 use crate::artifact::Artifact;
 use crate::constraint::{Affinity, Constraint, Spread};
 use crate::consul::Consul;
+use crate::csi::{CsiPluginTask, MountOptions};
 use crate::ids::JobKey;
 use crate::launch::{DispatchPayload, Parameterized, Payload, Periodic};
 use crate::memory_max::MemoryMax;
@@ -318,6 +319,9 @@ pub struct Task {
     pub consul: Option<Consul>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling_policies: Vec<TaskScaling>,
+    /// The plugin of storage that the task provides to its node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csi_plugin: Option<CsiPluginTask>,
 }
 
 impl Task {
@@ -376,9 +380,16 @@ pub struct VolumeRequest {
     pub access_mode: Option<AccessMode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachment_mode: Option<AttachmentMode>,
+    /// Of volumes of storage systems.
+    #[serde(default, skip_serializing_if = "MountOptions::is_empty")]
+    pub mount_options: MountOptions,
 }
 
 impl VolumeRequest {
+    pub fn is_csi(&self) -> bool {
+        self.volume_type == VolumeType::Csi
+    }
+
     /// Returns the access that it asks for on a registered volume.
     ///
     /// Source: Nomad's public behaviour: unset modes follow from `read_only`.
@@ -410,12 +421,15 @@ impl VolumeRequest {
 pub enum VolumeType {
     /// A directory of the node.
     Host,
+    /// A volume of a storage system, by a plugin.
+    Csi,
 }
 
 impl VolumeType {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Host => "host",
+            Self::Csi => "csi",
         }
     }
 }

@@ -50,6 +50,7 @@ fn task_differs(old: &Task, new: &Task) -> bool {
         || old.artifacts != new.artifacts
         || old.identities != new.identities
         || old.vault != new.vault
+        || old.csi_plugin != new.csi_plugin
 }
 
 /// Returns the task's effective meta: its own wins over its group's, that over the job's.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::csi::CsiPluginInfo;
 use crate::drain::{DrainStrategy, LastDrain, NodeEvent};
 use crate::ids::NodeId;
 use crate::resources::ComparableResources;
@@ -69,6 +70,12 @@ pub struct Node {
     /// Name → directory that jobs may mount.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_volumes: BTreeMap<String, HostVolume>,
+    /// Plugin → its node service on this node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub csi_nodes: BTreeMap<String, CsiPluginInfo>,
+    /// Plugin → its controller service on this node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub csi_controllers: BTreeMap<String, CsiPluginInfo>,
     /// Hash of the properties that constraints can refer to and that nodes can share: nodes of one class
     /// are equally feasible.
     pub computed_class: String,

@@ -67,6 +67,10 @@ pub enum AccessMode {
     /// At most one allocation writes.
     SingleNodeSingleWriter,
     SingleNodeMultiWriter,
+    // The others are of storage systems that several nodes reach.
+    MultiNodeReaderOnly,
+    MultiNodeSingleWriter,
+    MultiNodeMultiWriter,
 }
 
 const NAME: NameRule = NameRule {
@@ -78,11 +82,14 @@ const NAME: NameRule = NameRule {
 };
 
 impl AccessMode {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self::SingleNodeReaderOnly,
         Self::SingleNodeWriter,
         Self::SingleNodeSingleWriter,
         Self::SingleNodeMultiWriter,
+        Self::MultiNodeReaderOnly,
+        Self::MultiNodeSingleWriter,
+        Self::MultiNodeMultiWriter,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -91,6 +98,9 @@ impl AccessMode {
             Self::SingleNodeWriter => "single-node-writer",
             Self::SingleNodeSingleWriter => "single-node-single-writer",
             Self::SingleNodeMultiWriter => "single-node-multi-writer",
+            Self::MultiNodeReaderOnly => "multi-node-reader-only",
+            Self::MultiNodeSingleWriter => "multi-node-single-writer",
+            Self::MultiNodeMultiWriter => "multi-node-multi-writer",
         }
     }
 
@@ -98,9 +108,42 @@ impl AccessMode {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
+    /// Reads a mode of a directory of a node.
+    pub fn parse_of_host(word: &str) -> Option<Self> {
+        Self::parse(word).filter(|mode| !mode.spans_nodes())
+    }
+
+    /// Tells whether several nodes may use the volume at the same time.
+    pub fn spans_nodes(self) -> bool {
+        matches!(
+            self,
+            Self::MultiNodeReaderOnly | Self::MultiNodeSingleWriter | Self::MultiNodeMultiWriter
+        )
+    }
+
+    /// Tells whether no allocation writes.
+    pub fn is_reader_only(self) -> bool {
+        matches!(self, Self::SingleNodeReaderOnly | Self::MultiNodeReaderOnly)
+    }
+
+    /// Tells whether several allocations of a storage system's volume may write.
+    pub fn has_many_writers(self) -> bool {
+        matches!(
+            self,
+            Self::SingleNodeMultiWriter | Self::MultiNodeMultiWriter
+        )
+    }
+
     /// Lists all modes for people.
     pub fn words() -> String {
         words(&Self::ALL.map(Self::as_str))
+    }
+
+    /// Lists the modes of directories of nodes for people.
+    pub fn words_of_host() -> String {
+        let mut modes = Self::ALL.to_vec();
+        modes.retain(|mode| !mode.spans_nodes());
+        words(&modes.into_iter().map(Self::as_str).collect::<Vec<_>>())
     }
 }
 
@@ -380,7 +423,11 @@ mod tests {
             let json = serde_json::to_string(&mode).unwrap();
             assert_eq!(json, format!("{:?}", mode.as_str()));
         }
-        assert_eq!(AccessMode::parse("multi-node-multi-writer"), None);
+        assert_eq!(AccessMode::parse("multi-node"), None);
+        assert_eq!(AccessMode::parse_of_host("multi-node-multi-writer"), None);
+        for mode in AccessMode::words_of_host().split(", ") {
+            assert!(AccessMode::parse_of_host(mode).is_some(), "{mode}");
+        }
     }
 
     #[test]

@@ -15,10 +15,10 @@ use model::{Indexed, Node};
 use proto::duration_to_wire;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, LookUpRequest, LookUpResponse,
-    NewerReport, RegisterNodeRequest, RegisterNodeResponse, ReportAllocationsRequest,
-    ReportAllocationsResponse, SignIdentitiesRequest, SignIdentitiesResponse,
-    WatchAllocationsRequest,
+    AllocationsUpdate, CsiMountsRequest, CsiMountsResponse, HeartbeatRequest, HeartbeatResponse,
+    LookUpRequest, LookUpResponse, NewerReport, RegisterNodeRequest, RegisterNodeResponse,
+    ReportAllocationsRequest, ReportAllocationsResponse, SignIdentitiesRequest,
+    SignIdentitiesResponse, WatchAllocationsRequest,
 };
 use service_kit::current_trace_parent;
 use state::Snapshot;
@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 use tracing::{debug, info};
 
+use crate::csi;
 use crate::identities;
 use crate::look_ups;
 use crate::node_gateway::NodeGateway;
@@ -129,6 +130,20 @@ impl NodeSessions for NodeApi {
             let node = self.open_session(&caller, &request.node_id, &request.secret);
             let node_id = node.await?.value.id;
             look_ups::look_up(&self.gateway, node_id, request).await
+        });
+        Ok(Response::new(answer.await?))
+    }
+
+    async fn csi_mounts(
+        &self,
+        request: Request<CsiMountsRequest>,
+    ) -> Result<Response<CsiMountsResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let request = request.into_inner();
+        let answer = Box::pin(async {
+            let node = self.open_session(&caller, &request.node_id, &request.secret);
+            let node_id = node.await?.value.id;
+            csi::mounts(&self.gateway, node_id, &request).await
         });
         Ok(Response::new(answer.await?))
     }

@@ -11,10 +11,13 @@
 //! registrations that no report ends. [`logs`] relays a task's output, and
 //! [`restart`] restarts tasks, [`exec`] passes on commands beside them, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
 //! issues the certificates of nodes. [`identities`] signs the tokens of tasks with a key of
-//! [`keyring`], which `keyring_loop` rotates.
+//! [`keyring`], which `keyring_loop` rotates. [`csi`] attaches storage systems' volumes for nodes and calls
+//! their plugins, `detach_loop` detaches them.
 
 pub mod assignments;
 pub mod checks;
+pub mod csi;
+mod detach_loop;
 pub mod dispatch_loop;
 pub mod exec;
 pub mod grpc;

@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
 use crate::sessions::Sessions;
-use crate::{dispatch_loop, keyring_loop, liveness_loop, report_loop, services_loop};
+use crate::{detach_loop, dispatch_loop, keyring_loop, liveness_loop, report_loop, services_loop};
 
 /// A node gateway whose loops do not run yet.
 #[derive(Debug)]
@@ -89,6 +89,10 @@ impl Mounted {
         loops.spawn(
             keyring_loop::run(Arc::clone(&gateway), stop.clone())
                 .instrument(info_span!("keyring_loop")),
+        );
+        loops.spawn(
+            detach_loop::run(Arc::clone(&gateway), stop.clone())
+                .instrument(info_span!("detach_loop")),
         );
         let heartbeats = gateway.heartbeats.clone();
         let transport = gateway.config.transport.clone();

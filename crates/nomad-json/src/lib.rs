@@ -5,6 +5,7 @@
 //! the crate `spec`, whose types carry its keys.
 
 pub mod alloc;
+pub mod csi;
 pub mod deployment;
 pub mod eval;
 pub mod event;

@@ -256,6 +256,8 @@ pub(crate) mod tests {
             max_allocs: 0,
             devices: Vec::new(),
             host_volumes: BTreeMap::new(),
+            csi_nodes: Default::default(),
+            csi_controllers: Default::default(),
         }
     }
 

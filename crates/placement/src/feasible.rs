@@ -11,6 +11,7 @@ use model::{Job, Node, Operator, TaskGroup};
 use rustc_hash::FxHashMap;
 
 use crate::check::{Check, parse_bool};
+use crate::csi::CsiAsks;
 use crate::dedicated::DedicatedAsk;
 use crate::distinct::{DistinctHosts, DistinctProperty, Level};
 use crate::ports::PortAsk;
@@ -39,6 +40,7 @@ pub struct Requirements {
     /// Ports are on a host network that not every node has.
     names_host_networks: bool,
     pub volumes: VolumeAsks,
+    pub csi: CsiAsks,
     pub dedicated: DedicatedAsk,
 }
 
@@ -73,6 +75,7 @@ impl Requirements {
             names_host_networks: !ports.iter().all(PortAsk::is_on_default),
             ports,
             volumes: VolumeAsks::of_group(job, group),
+            csi: CsiAsks::of_group(job, group),
             dedicated: DedicatedAsk::of_group(group),
         }
     }
@@ -81,6 +84,7 @@ impl Requirements {
     #[must_use]
     pub fn looking_in(mut self, snapshot: &state::Snapshot) -> Self {
         self.volumes.resolve(snapshot);
+        self.csi.resolve(snapshot);
         self
     }
 
@@ -89,9 +93,16 @@ impl Requirements {
         self.distinct_hosts.is_some() || !self.distinct_properties.is_empty()
     }
 
-    /// Tells whether a constraint reads unique facts, so that any node's change may help.
+    /// Tells whether a constraint reads unique facts, or the group asks for a storage system's volume,
+    /// so that any node's change may help.
     pub fn escapes_class(&self) -> bool {
-        !self.node_checks.is_empty()
+        !self.node_checks.is_empty() || !self.csi.is_empty()
+    }
+
+    /// Tells whether allocations of the group ask for volumes of their own, so that checks differ
+    /// between allocations.
+    pub fn differ_by_alloc(&self) -> bool {
+        self.volumes.differ_by_alloc() || self.csi.differ_by_alloc()
     }
 
     /// Tells whether each node has to be checked, because nodes of one class may differ: by unique
@@ -101,6 +112,7 @@ impl Requirements {
             || self.dedicated.asks_devices()
             || self.names_host_networks
             || !self.volumes.is_empty()
+            || self.csi.asks_nodes()
     }
 
     /// Tells whether the nodes of `node`'s class are in scope and pass every constraint that a
@@ -191,7 +203,8 @@ impl Requirements {
         let networks = asks.iter().filter_map(|ask| ask.check_network(node).err());
         let networks = networks.map(|reason| Infeasible::Network(Cow::Owned(reason)));
         let volumes = (!self.volumes.pass_for_all(node)).then_some(Infeasible::Volumes);
-        networks.chain(volumes)
+        let csi = self.csi.check_shared(node).err().map(Infeasible::Csi);
+        networks.chain(volumes).chain(csi)
     }
 
     fn check_host_parts(&self, node: &Node) -> Result<(), Infeasible<'_>> {
@@ -207,6 +220,8 @@ pub enum Infeasible<'a> {
     Drivers,
     Network(Cow<'a, str>),
     Volumes,
+    /// A storage system's volume, or support of its plugins.
+    Csi(String),
     /// Too few devices of the requested kinds, even if all were free.
     Devices(Cow<'static, str>),
 }
@@ -219,6 +234,7 @@ impl Infeasible<'_> {
             Self::Network(reason) | Self::Devices(reason) => reason,
             Self::Drivers => MISSING_DRIVERS,
             Self::Volumes => VolumeAsks::REASON,
+            Self::Csi(reason) => reason,
         }
     }
 }

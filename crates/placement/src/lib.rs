@@ -7,7 +7,7 @@
 //! In reading order: [`target`] resolves a side of a constraint on a node, [`version`] compares versions,
 //! [`check`] is a compiled constraint, [`scope`] the job's node pool and datacenters, [`feasible`] checks
 //! a node regardless of its allocations, [`distinct`] checks distinctness against the job's allocations,
-//! [`fit`] checks amounts, [`ports`] assigns ports, [`volumes`] checks volumes and their writers,
+//! [`fit`] checks amounts, [`ports`] assigns ports, [`volumes`] checks directories of nodes and their writers, [`csi`] volumes of storage systems,
 //! [`dedicated`] assigns cores and devices, with `devices` and `quantity`; [`class`] computes node
 //! classes; [`reschedule`] decides whether and when a failed allocation may be replaced; [`node_evals`] names
 //! the jobs that a changed node concerns.
@@ -17,6 +17,7 @@
 
 pub mod check;
 pub mod class;
+pub mod csi;
 pub mod dedicated;
 mod devices;
 pub mod distinct;
@@ -36,6 +37,7 @@ pub mod volumes;
 
 pub use check::Check;
 pub use class::computed_class;
+pub use csi::CsiAsks;
 pub use dedicated::{Dedicated, DedicatedAsk, Shortage};
 pub use devices::shortage::{DeviceRefusal, DeviceShortage};
 pub use distinct::{DistinctHosts, DistinctProperty, Level};

@@ -37,6 +37,6 @@ pub fn users<'s>(
         let job = snapshot.job_version(&alloc.job_key(), alloc.job_version);
         let group = job.and_then(|job| job.value.task_group(&alloc.task_group));
         let mut asks = group.iter().flat_map(|group| group.volumes.values());
-        asks.any(|ask| *ask.source_for(alloc.name_index) == *volume.name)
+        asks.any(|ask| !ask.is_csi() && *ask.source_for(alloc.name_index) == *volume.name)
     })
 }

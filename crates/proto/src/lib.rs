@@ -10,6 +10,7 @@
 
 mod alloc_client;
 mod allocation;
+mod csi;
 mod deployment;
 pub mod drain;
 mod evaluation;
@@ -31,6 +32,7 @@ mod tests;
 mod volume;
 
 pub use allocation::AllocationRead;
+pub use csi::CsiVolumeRead;
 pub use deployment::DeploymentGroupRead;
 pub use fields::{duration_to_wire, required_duration};
 pub use spec::JobRead;

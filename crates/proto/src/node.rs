@@ -6,6 +6,7 @@ use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevic
 use model::resources::ComparableResources;
 use model::{FieldErrors, Indexed, Node, NodeEligibility, NodeEvent, NodeStatus};
 
+use crate::csi;
 use crate::drain::{read_drain, read_last_drain};
 use crate::fields::{At as _, Read, each, each_value, id, narrow, optional_word, time};
 use crate::v1;
@@ -62,6 +63,9 @@ fn read(wire: v1::Node) -> Read<Node> {
             .into_iter()
             .map(|(name, volume)| (name, HostVolume::from(volume)))
             .collect(),
+        csi_nodes: each_value(wire.csi_nodes, csi::read_plugin).at("csi_nodes")?,
+        csi_controllers: each_value(wire.csi_controllers, csi::read_plugin)
+            .at("csi_controllers")?,
         computed_class: wire.computed_class,
         status: optional_word(&wire.status, &STATUSES, NodeStatus::as_str)
             .at("status")?
@@ -238,6 +242,8 @@ impl From<&Node> for v1::Node {
                 .iter()
                 .map(|(name, volume)| (name.clone(), volume.into()))
                 .collect(),
+            csi_nodes: csi::plugins(&node.csi_nodes),
+            csi_controllers: csi::plugins(&node.csi_controllers),
             computed_class: node.computed_class.clone(),
             status: node.status.as_str().to_owned(),
             status_description: node.status_description.clone(),

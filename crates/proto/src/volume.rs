@@ -47,9 +47,9 @@ fn read(wire: v1::Volume) -> Read<Volume> {
     let mut capabilities = Vec::with_capacity(wire.capabilities.len());
     for (position, wire) in wire.capabilities.iter().enumerate() {
         let path = |field: &str| format!("capability[{position}].{field}");
-        let access_mode = AccessMode::parse(&wire.access_mode);
+        let access_mode = AccessMode::parse_of_host(&wire.access_mode);
         if access_mode.is_none() {
-            let (word, words) = (&wire.access_mode, AccessMode::words());
+            let (word, words) = (&wire.access_mode, AccessMode::words_of_host());
             let message = format!("{word:?} is not an access mode: want one of {words}");
             errors.push(path("access_mode"), message);
         }

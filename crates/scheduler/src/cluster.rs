@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{AllocId, AllocatedResources, Allocation, ComparableResources, NodeId};
+use model::{AllocId, AllocatedResources, Allocation, ComparableResources, CsiVolumeKey, NodeId};
 use placement::{Holds, VolumeWrites};
 use rustc_hash::FxHashMap;
 use state::dedicated::DeviceRef;
@@ -89,6 +89,8 @@ pub(crate) struct Cluster<'a> {
     slots: FxHashMap<usize, Slot>,
     /// Position → volume writes of the plan's allocations.
     writes: FxHashMap<usize, Vec<VolumeWrites>>,
+    /// Position → storage systems' volumes of the plan's allocations.
+    csi: FxHashMap<usize, Vec<CsiVolumeKey>>,
     /// Seeds the random numbers that break near-ties.
     seed: u64,
     /// Scores closer than this are near-ties.
@@ -103,6 +105,7 @@ impl<'a> Cluster<'a> {
             rows: snapshot.node_table().chunks().flatten().collect(),
             slots: FxHashMap::default(),
             writes: FxHashMap::default(),
+            csi: FxHashMap::default(),
             seed,
             near_tie: Selection::FIRST.near_tie,
         }
@@ -240,6 +243,19 @@ impl<'a> Cluster<'a> {
     /// Returns the volume writes of the new allocations on the node.
     pub(crate) fn writes(&self, position: usize) -> impl Iterator<Item = &VolumeWrites> {
         self.writes.get(&position).into_iter().flatten()
+    }
+
+    /// Adds the storage systems' volumes of a new allocation.
+    pub(crate) fn add_csi(&mut self, position: usize, volumes: impl Iterator<Item = CsiVolumeKey>) {
+        let mut volumes = volumes.peekable();
+        if volumes.peek().is_some() {
+            self.csi.entry(position).or_default().extend(volumes);
+        }
+    }
+
+    /// Returns the storage systems' volumes of the new allocations on the node.
+    pub(crate) fn csi(&self, position: usize) -> &[CsiVolumeKey] {
+        self.csi.get(&position).map_or(&[], Vec::as_slice)
     }
 
     /// Adds the resources of an allocation.

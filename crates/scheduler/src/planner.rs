@@ -175,7 +175,7 @@ impl<'a, 'd> Planner<'a, 'd> {
         let is_update = matches!(ask.cause, Cause::Update(_));
         // An equal ask fails like the one before it; but an update frees resources of its own, and an
         // allocation may ask for its own volume.
-        let is_equal = !is_update && !search.requirements.volumes.differ_by_alloc();
+        let is_equal = !is_update && !search.requirements.differ_by_alloc();
         if separation == Separation::AllowOutgoing
             && is_equal
             && template.is_full

@@ -124,6 +124,8 @@ impl<'a> Template<'a> {
         search.take(found.position, &alloc.resources);
         let writes = VolumeWrites::of_group(&alloc.namespace, self.group, alloc.name_index);
         search.cluster.add_writes(found.position, writes);
+        let csi = search.requirements.csi.volumes(alloc.name_index);
+        search.cluster.add_csi(found.position, csi);
         alloc
     }
 

@@ -9,12 +9,12 @@ use model::{
 
 use crate::object::stored_object;
 use crate::{
-    Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul, DeviceRequest,
-    DisconnectStrategy, DispatchPayload, Dns, EphemeralDisk, Identity, Job, Lifecycle, LogConfig,
-    MigrateStrategy, Network, Parameterized, Periodic, Port, ReschedulePolicy, Resources,
-    RestartPolicy, Scaling, Service, Spread, SpreadTarget, Task, TaskGroup, TaskScaling, Template,
-    TemplateWait, Ui, UiLink, UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest,
-    duration,
+    Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul,
+    CsiMountOptions, CsiPluginConfig, DeviceRequest, DisconnectStrategy, DispatchPayload, Dns,
+    EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized,
+    Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service, Spread,
+    SpreadTarget, Task, TaskGroup, TaskScaling, Template, TemplateWait, Ui, UiLink, UpdateStrategy,
+    Vault, VersionTag, VolumeMount, VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -99,10 +99,30 @@ fn volumes(volumes: &BTreeMap<String, job::VolumeRequest>) -> BTreeMap<String, V
             per_alloc: Some(volume.per_alloc),
             access_mode: volume.access_mode.map(|mode| mode.as_str().to_owned()),
             attachment_mode: volume.attachment_mode.map(|mode| mode.as_str().to_owned()),
+            mount_options: mount_options(&volume.mount_options),
         };
         (name.clone(), volume)
     });
     named.collect()
+}
+
+fn mount_options(options: &model::MountOptions) -> Option<CsiMountOptions> {
+    (!options.is_empty()).then(|| CsiMountOptions {
+        fs_type: Some(options.fs_type.clone()),
+        mount_flags: options.mount_flags.clone(),
+    })
+}
+
+impl From<&model::CsiPluginTask> for CsiPluginConfig {
+    fn from(plugin: &model::CsiPluginTask) -> Self {
+        Self {
+            id: Some(plugin.id.clone()),
+            r#type: Some(plugin.plugin_type.as_str().to_owned()),
+            mount_dir: Some(plugin.mount_dir.clone()),
+            stage_publish_base_dir: Some(plugin.stage_publish_base_dir.clone()),
+            health_timeout: to_message(plugin.health_timeout),
+        }
+    }
 }
 
 impl From<&job::VolumeMount> for VolumeMount {
@@ -172,6 +192,7 @@ impl From<&job::Task> for Task {
             vault: task.vault.as_ref().map(Into::into),
             consul: task.consul.as_ref().map(Into::into),
             scaling_policies: list(&task.scaling_policies),
+            csi_plugin: task.csi_plugin.as_ref().map(Into::into),
         }
     }
 }

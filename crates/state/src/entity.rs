@@ -9,10 +9,10 @@
 //! **Invariant**: no variant of [`Write`] writes without a compare.
 
 use model::{
-    AllocClient, AllocId, AllocServices, Allocation, Deployment, DispatchToken, Evaluation,
-    Indexed, IntroductionToken, Job, JobTags, JobTally, Keyring, LeaderInfo, Namespace, Node,
-    NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch, ProcessInfo, ScalingEvents,
-    SchedulerConfiguration, SealedVariable, Volume, VolumeClaim,
+    AllocClient, AllocId, AllocServices, Allocation, CsiAttachment, CsiVolume, Deployment,
+    DispatchToken, Evaluation, Indexed, IntroductionToken, Job, JobTags, JobTally, Keyring,
+    LeaderInfo, Namespace, Node, NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch,
+    ProcessInfo, ScalingEvents, SchedulerConfiguration, SealedVariable, Volume, VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,8 @@ pub enum Entity {
     Namespace(Box<Namespace>),
     Volume(Box<Volume>),
     VolumeClaim(Box<VolumeClaim>),
+    CsiVolume(Box<CsiVolume>),
+    CsiAttachment(Box<CsiAttachment>),
     PeriodicLaunch(PeriodicLaunch),
     DispatchToken(DispatchToken),
     ScalingEvents(Box<ScalingEvents>),

@@ -1,8 +1,8 @@
 //! Names of stored objects, and the tables that the objects belong to.
 
 use model::{
-    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, ProcessKey, VariableKey,
-    VolumeClaimId, VolumeKey,
+    AllocId, CsiAttachmentKey, CsiVolumeKey, DeploymentId, EvalId, IntroductionTokenId, JobKey,
+    NodeId, ProcessKey, VariableKey, VolumeClaimId, VolumeKey,
 };
 
 /// Name of one stored object.
@@ -29,6 +29,10 @@ pub enum Key {
     Namespace(String),
     Volume(VolumeKey),
     VolumeClaim(VolumeClaimId),
+    /// A volume of a storage system.
+    CsiVolume(CsiVolumeKey),
+    /// Such a volume on one node.
+    CsiAttachment(CsiAttachmentKey),
     /// Time up to which the periodic job was launched.
     PeriodicLaunch(JobKey),
     /// The child that a dispatch of this job with this idempotency token created.
@@ -72,7 +76,10 @@ impl Key {
             Self::SchedulerConfig => Table::SchedulerConfig,
             Self::NodePool(_) => Table::NodePools,
             Self::Namespace(_) => Table::Namespaces,
-            Self::Volume(_) | Self::VolumeClaim(_) => Table::Volumes,
+            Self::Volume(_)
+            | Self::VolumeClaim(_)
+            | Self::CsiVolume(_)
+            | Self::CsiAttachment(_) => Table::Volumes,
             Self::PlanPiece(..) | Self::PlanCommit(_) => Table::Plans,
             Self::IntroductionToken(_) | Self::NodeIntroduction(_) => Table::Introductions,
             Self::Services(_) => Table::Services,
@@ -96,7 +103,7 @@ pub enum Table {
     Elections,
     SchedulerConfig,
     NodePools,
-    /// Volumes and volume claims.
+    /// Volumes, volume claims and attachments of volumes.
     Volumes,
     Namespaces,
     /// Plans that are being committed in several transactions.

@@ -19,6 +19,7 @@
 mod after;
 pub mod change;
 mod covered;
+mod csi;
 pub mod dedicated;
 pub mod entity;
 mod introductions;

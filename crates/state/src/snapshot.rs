@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use model::{
-    AllocClient, AllocId, ClientStatus, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool, NodeStatus,
-    SchedulerConfiguration, VersionTag, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
+    AllocClient, AllocId, ClientStatus, CsiAttachment, CsiAttachmentKey, CsiVolume, CsiVolumeKey,
+    Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey, JobTags, JobTally,
+    LeaderInfo, Namespace, Node, NodeId, NodePool, NodeStatus, SchedulerConfiguration, VersionTag,
+    Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
 use crate::change::Change;
@@ -416,6 +417,58 @@ impl Snapshot {
         key: &JobKey,
     ) -> impl Iterator<Item = &Arc<Indexed<VolumeClaim>>> {
         self.tables.volumes.claims_of(key)
+    }
+
+    /// Returns a volume of a storage system.
+    pub fn csi_volume(&self, key: &CsiVolumeKey) -> Option<&Arc<Indexed<CsiVolume>>> {
+        self.tables.csi.volumes.get(key)
+    }
+
+    /// Returns every volume of a storage system, ordered by namespace and id.
+    pub fn csi_volumes(&self) -> impl Iterator<Item = &Arc<Indexed<CsiVolume>>> {
+        self.tables.csi.volumes.values()
+    }
+
+    /// Returns the job versions with a group whose `source` is that of the key, in the key's namespace.
+    pub fn csi_asking(&self, key: &CsiVolumeKey) -> impl Iterator<Item = &(JobKey, u64)> {
+        self.tables.csi.asking(key)
+    }
+
+    /// Returns the attachment of a volume to a node.
+    pub fn csi_attachment(&self, key: &CsiAttachmentKey) -> Option<&Arc<Indexed<CsiAttachment>>> {
+        self.tables.csi.attachments.get(key)
+    }
+
+    /// Returns every attachment, ordered by volume and node.
+    pub fn csi_attachments(
+        &self,
+    ) -> impl Iterator<Item = (&CsiAttachmentKey, &Arc<Indexed<CsiAttachment>>)> {
+        self.tables.csi.attachments.iter()
+    }
+
+    /// Returns the attachments of a volume, ordered by node.
+    pub fn csi_attachments_of(
+        &self,
+        volume: &CsiVolumeKey,
+    ) -> impl Iterator<Item = (&CsiAttachmentKey, &Arc<Indexed<CsiAttachment>>)> {
+        let first = CsiAttachmentKey {
+            volume: volume.clone(),
+            node_id: NodeId::default(),
+        };
+        let from = self.tables.csi.attachments.range(first..);
+        let volume = volume.clone();
+        from.take_while(move |(key, _)| key.volume == volume)
+    }
+
+    /// Returns the ids of the plugins that nodes report, in order.
+    pub fn csi_plugin_ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.tables.csi.plugin_ids()
+    }
+
+    /// Returns the nodes that report a plugin, ordered by id.
+    pub fn csi_nodes_with(&self, plugin_id: &str) -> impl Iterator<Item = &Arc<Indexed<Node>>> {
+        let ids = self.tables.csi.nodes_with(plugin_id);
+        ids.filter_map(|id| self.tables.nodes.get(&id))
     }
 
     /// Returns the leader of `service`; its create index is the revision of its election.

@@ -18,6 +18,7 @@ use model::{
 };
 
 use crate::change::Change;
+use crate::csi::Csi;
 use crate::entity::Entity;
 use crate::key::{Key, Table};
 use crate::map::Map;
@@ -65,6 +66,7 @@ pub(crate) struct Tables {
     pub(crate) namespaces: OrdMap<String, Arc<Indexed<Namespace>>>,
     pub(crate) scheduling: Scheduling,
     pub(crate) volumes: Volumes,
+    pub(crate) csi: Csi,
     pub(crate) job_records: JobRecords,
     pub(crate) staged: Staged,
     pub(crate) introductions: Introductions,
@@ -138,6 +140,8 @@ impl Tables {
             }
             (Key::Node(id), Entity::Node(value)) => {
                 let node = indexed(*value, create_index, modify_index);
+                let old = self.nodes.get(&id).map(|old| &old.value);
+                self.csi.note_node(old, Some(&node.value));
                 self.node_table.put(Arc::clone(&node), self.usage.get(&id));
                 self.nodes.insert(id, node);
             }
@@ -174,6 +178,14 @@ impl Tables {
             (Key::VolumeClaim(id), Entity::VolumeClaim(value)) => {
                 self.volumes
                     .put_claim(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::CsiVolume(key), Entity::CsiVolume(value)) => {
+                let volume = indexed(*value, create_index, modify_index);
+                self.csi.volumes.insert(key, volume);
+            }
+            (Key::CsiAttachment(key), Entity::CsiAttachment(value)) => {
+                let attachment = indexed(*value, create_index, modify_index);
+                self.csi.attachments.insert(key, attachment);
             }
             (Key::PeriodicLaunch(key), Entity::PeriodicLaunch(value)) => {
                 let row = indexed(value, create_index, modify_index);
@@ -234,6 +246,8 @@ impl Tables {
         if changes {
             self.forget_priority(&version);
         }
+        let old = self.job_versions.get(&version).map(|old| &old.value);
+        self.csi.note_version(&version, old, Some(&job.value));
         self.job_versions.insert(version.clone(), job);
         if self.priorities.take_unknown(&version) {
             for view in self.live_of_version(&version) {
@@ -430,7 +444,9 @@ impl Tables {
             Key::JobVersion(key, version) => {
                 let version = (key.clone(), *version);
                 self.forget_priority(&version);
-                self.job_versions.remove(&version);
+                if let Some(old) = self.job_versions.remove(&version) {
+                    self.csi.note_version(&version, Some(&old.value), None);
+                }
             }
             Key::JobStable(key, version) => {
                 self.stable_versions.remove(&(key.clone(), *version));
@@ -455,7 +471,9 @@ impl Tables {
                 }
             }
             Key::Node(id) => {
-                self.nodes.remove(id);
+                if let Some(old) = self.nodes.remove(id) {
+                    self.csi.note_node(Some(&old.value), None);
+                }
                 self.node_table.remove(*id);
             }
             Key::Deployment(id) => {
@@ -474,6 +492,8 @@ impl Tables {
             Key::Namespace(name) => drop(self.namespaces.remove(name)),
             Key::Volume(key) => self.volumes.remove(key),
             Key::VolumeClaim(id) => self.volumes.remove_claim(*id),
+            Key::CsiVolume(key) => drop(self.csi.volumes.remove(key)),
+            Key::CsiAttachment(key) => drop(self.csi.attachments.remove(key)),
             Key::PlanPiece(eval_id, position) => {
                 self.staged.pieces.remove(&(*eval_id, *position));
             }

@@ -226,6 +226,8 @@ fn machine(id: u128, rack: u8, eligible: bool) -> Node {
         max_allocs: 0,
         devices: Vec::new(),
         host_volumes: BTreeMap::new(),
+        csi_nodes: Default::default(),
+        csi_controllers: Default::default(),
     }
 }
 

@@ -4,8 +4,9 @@
 //! they are the revisions of the key.
 
 use model::{
-    AllocClient, AllocServices, Allocation, Deployment, Evaluation, Job, JobTags, JobTally,
-    LeaderInfo, Namespace, Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, AllocServices, Allocation, CsiAttachment, CsiVolume, Deployment, Evaluation, Job,
+    JobTags, JobTally, LeaderInfo, Namespace, Node, NodePool, SchedulerConfiguration, Volume,
+    VolumeClaim,
 };
 use model::{
     DispatchToken, IntroductionToken, Keyring, NodeIntroduction, NodeRevocation, PeriodicLaunch,
@@ -39,6 +40,8 @@ pub enum Value<'a> {
     Namespace(&'a Namespace),
     Volume(&'a Volume),
     VolumeClaim(&'a VolumeClaim),
+    CsiVolume(&'a CsiVolume),
+    CsiAttachment(&'a CsiAttachment),
     PeriodicLaunch(&'a PeriodicLaunch),
     DispatchToken(&'a DispatchToken),
     ScalingEvents(&'a ScalingEvents),
@@ -78,6 +81,8 @@ from_reference!(
     Namespace(Namespace),
     Volume(Volume),
     VolumeClaim(VolumeClaim),
+    CsiVolume(CsiVolume),
+    CsiAttachment(CsiAttachment),
     PeriodicLaunch(PeriodicLaunch),
     DispatchToken(DispatchToken),
     ScalingEvents(ScalingEvents),
@@ -110,6 +115,8 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Namespace(namespace) => Self::Namespace(namespace),
             Entity::Volume(volume) => Self::Volume(volume),
             Entity::VolumeClaim(claim) => Self::VolumeClaim(claim),
+            Entity::CsiVolume(volume) => Self::CsiVolume(volume),
+            Entity::CsiAttachment(attachment) => Self::CsiAttachment(attachment),
             Entity::PeriodicLaunch(launch) => Self::PeriodicLaunch(launch),
             Entity::DispatchToken(token) => Self::DispatchToken(token),
             Entity::ScalingEvents(events) => Self::ScalingEvents(events),
@@ -147,6 +154,7 @@ impl Value<'_> {
                     && volume.node_id == key.node_id
             }
             (Key::VolumeClaim(id), Self::VolumeClaim(claim)) => claim.id() == *id,
+            (Key::CsiVolume(key), Self::CsiVolume(volume)) => volume.key() == *key,
             (Key::IntroductionToken(id), Self::IntroductionToken(token)) => token.id == *id,
             // Overrides of pools are stored under the pools' keys.
             (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
@@ -154,6 +162,7 @@ impl Value<'_> {
             | (Key::JobTally(_), Self::JobTally(_))
             | (Key::JobTags(_), Self::JobTags(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
+            | (Key::CsiAttachment(_), Self::CsiAttachment(_))
             | (Key::Election(_), Self::Election(_))
             | (Key::PeriodicLaunch(_), Self::PeriodicLaunch(_))
             | (Key::DispatchToken(..), Self::DispatchToken(_))
@@ -191,6 +200,8 @@ impl Value<'_> {
             Self::Namespace(namespace) => to_json(namespace),
             Self::Volume(volume) => to_json(volume),
             Self::VolumeClaim(claim) => to_json(claim),
+            Self::CsiVolume(volume) => to_json(volume),
+            Self::CsiAttachment(attachment) => to_json(attachment),
             Self::PeriodicLaunch(launch) => to_json(launch),
             Self::DispatchToken(token) => to_json(token),
             Self::ScalingEvents(events) => to_json(events),
@@ -274,6 +285,13 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             Entity::Volume(volume)
         }
         Key::VolumeClaim(_) => Entity::VolumeClaim(from_json(text)?),
+        Key::CsiVolume(key) => {
+            let mut volume = from_json::<Box<CsiVolume>>(text)?;
+            volume.namespace = key.namespace.to_string();
+            volume.id = key.id.to_string();
+            Entity::CsiVolume(volume)
+        }
+        Key::CsiAttachment(_) => Entity::CsiAttachment(from_json(text)?),
         Key::PeriodicLaunch(_) => Entity::PeriodicLaunch(from_json(text)?),
         Key::DispatchToken(..) => Entity::DispatchToken(from_json(text)?),
         Key::ScalingEvents(..) => Entity::ScalingEvents(from_json(text)?),

@@ -4,6 +4,7 @@
 //! `job-tally/<ns>/<id>`, `job-tags/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`,
 //! `node/<id>`, `deployment/<id>`, `election/<service>`, `node-pool/<name>`, `namespace/<name>`, the
 //! only `scheduler-config`, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
+//! `csi-volume/<ns>/<id>`, `csi-attachment/<ns>/<volume>/<node id>`,
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
 //! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
 //! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`,
@@ -18,7 +19,10 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::{JobKey, Namespace, NodePool, ProcessKey, VariableKey, Volume, VolumeKey};
+use model::{
+    CsiAttachmentKey, CsiVolume, CsiVolumeKey, JobKey, Namespace, NodePool, ProcessKey,
+    VariableKey, Volume, VolumeKey,
+};
 use state::Key;
 
 /// The default prefix of all keys.
@@ -101,6 +105,11 @@ impl Keyspace {
                 format!("{prefix}host-volume/{namespace}/{name}/{node_id}")
             }
             Key::VolumeClaim(id) => format!("{prefix}volume-claim/{id}"),
+            Key::CsiVolume(volume) => format!("{prefix}csi-volume/{}", csi_path(volume)),
+            Key::CsiAttachment(attachment) => {
+                let (volume, node_id) = (csi_path(&attachment.volume), attachment.node_id);
+                format!("{prefix}csi-attachment/{volume}/{node_id}")
+            }
             Key::PeriodicLaunch(job) => format!("{prefix}periodic-launch/{}", job_path(job)),
             Key::DispatchToken(parent, token) => {
                 let (namespace, token) = (escape(&parent.namespace), escape(token));
@@ -173,6 +182,8 @@ impl Keyspace {
                 .then(|| Key::Namespace(name.to_owned())),
             "host-volume" => parse_volume(name).map(Key::Volume),
             "volume-claim" => parse_id(name).map(Key::VolumeClaim),
+            "csi-volume" => parse_csi(name).map(Key::CsiVolume),
+            "csi-attachment" => parse_attachment(name).map(Key::CsiAttachment),
             "periodic-launch" => parse_job(name).map(Key::PeriodicLaunch),
             "dispatch-token" => parse_token(name),
             "scaling-events" => parse_group(name),
@@ -266,6 +277,24 @@ fn parse_version(name: &str) -> Option<(JobKey, u64)> {
         .ok()
         .filter(|number| number.to_string() == version)?;
     Some((parse_job(job)?, number))
+}
+
+fn csi_path(volume: &CsiVolumeKey) -> String {
+    format!("{}/{}", escape(&volume.namespace), volume.id)
+}
+
+fn parse_csi(text: &str) -> Option<CsiVolumeKey> {
+    let (namespace, id) = text.split_once('/')?;
+    CsiVolume::id_problem(id).is_none().then_some(())?;
+    Some(CsiVolumeKey::new(parse_part(namespace)?, id))
+}
+
+fn parse_attachment(text: &str) -> Option<CsiAttachmentKey> {
+    let (volume, node_id) = text.rsplit_once('/')?;
+    Some(CsiAttachmentKey {
+        volume: parse_csi(volume)?,
+        node_id: parse_id(node_id)?,
+    })
 }
 
 fn parse_volume(text: &str) -> Option<VolumeKey> {

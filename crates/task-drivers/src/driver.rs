@@ -46,7 +46,12 @@ pub trait Driver: Send + Sync {
 
     /// Returns whether the driver can mount volumes into tasks.
     fn can_mount(&self) -> bool {
-        false
+        self.mount_support() != MountSupport::None
+    }
+
+    /// Returns how the driver mounts directories into tasks.
+    fn mount_support(&self) -> MountSupport {
+        MountSupport::None
     }
 
     /// Returns how the driver's tasks use the network of their allocation.
@@ -148,6 +153,17 @@ pub trait Driver: Send + Sync {
     }
 }
 
+/// Mounts of directories in a driver's tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountSupport {
+    /// Tasks see the node's directories.
+    None,
+    /// Mounts that a task makes stay in the task.
+    Private,
+    /// Mounts that a task makes below a shared directory appear on the node.
+    Shared,
+}
+
 /// Use of an allocation's own network by a driver's tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkSupport {
@@ -244,6 +260,8 @@ pub struct TaskMount {
     pub source: String,
     pub destination: String,
     pub read_only: bool,
+    /// Mounts that the task makes below it appear on the node.
+    pub is_shared: bool,
 }
 
 /// Names of a task's surroundings, for labels.

@@ -21,6 +21,8 @@ pub struct NodeFacts {
     datacenter: String,
     /// Name → host volume.
     volumes: BTreeMap<String, HostVolume>,
+    /// Name in the group → mounted volume of a storage system.
+    mounted: BTreeMap<String, HostVolume>,
     core_mhz: BTreeMap<u16, u32>,
     machine: MachineSize,
     /// Devices that set a variable for their tasks.
@@ -57,6 +59,7 @@ impl NodeFacts {
             variables,
             datacenter: node.datacenter.clone(),
             volumes: node.host_volumes.clone(),
+            mounted: BTreeMap::new(),
             core_mhz: node.cores.clone(),
             machine: MachineSize {
                 cpu_mhz: node.resources.cpu_mhz,
@@ -96,6 +99,18 @@ impl NodeFacts {
         facts
     }
 
+    /// Returns these facts plus the storage systems' volumes of an allocation, name in the group → path.
+    #[must_use]
+    pub fn with_mounted(mut self, paths: BTreeMap<String, String>) -> Self {
+        let volume = |path| HostVolume {
+            path,
+            read_only: false,
+        };
+        let paths = paths.into_iter();
+        self.mounted = paths.map(|(name, path)| (name, volume(path))).collect();
+        self
+    }
+
     /// Returns these facts for an allocation with a network of its own.
     #[must_use]
     pub fn with_network(mut self, network: Option<NetworkStatus>) -> Self {
@@ -112,6 +127,11 @@ impl NodeFacts {
     pub fn address(&self) -> &str {
         let name = "attr.unique.network.ip-address";
         self.variables.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns the mounted volume with this name in the group.
+    pub fn mounted(&self, name: &str) -> Option<&HostVolume> {
+        self.mounted.get(name)
     }
 
     /// Returns the host volume of this name.
@@ -304,7 +324,11 @@ impl<'a> TaskEnv<'a> {
     /// its volumes by it.
     fn add_volumes(&mut self, group: &TaskGroup, alloc: &Allocation) {
         for (name, request) in &group.volumes {
-            let volume = self.node.volume(&request.source_for(alloc.name_index));
+            let volume = if request.is_csi() {
+                self.node.mounted(name)
+            } else {
+                self.node.volume(&request.source_for(alloc.name_index))
+            };
             if let Some(path) = volume.map(|volume| volume.path.clone()) {
                 self.set_clean("KAFILA_VOLUME_", name, path);
             }

@@ -38,8 +38,9 @@ pub mod volumes;
 pub use command::{ExecCommand, ExecInput, ExecIo, ExecOutput, TerminalSize};
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
-    BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, MachineSize, Messages, NetworkAsk,
-    NetworkSupport, Recovery, StartError, TaskConfig, TaskId, TaskMount, TaskNames, TaskNetwork,
+    BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, MachineSize, Messages,
+    MountSupport, NetworkAsk, NetworkSupport, Recovery, StartError, TaskConfig, TaskId, TaskMount,
+    TaskNames, TaskNetwork,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use exec::{DEFAULT_CAPS, Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};

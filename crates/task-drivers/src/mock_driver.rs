@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
-    TaskConfig, TaskId,
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, MountSupport, NetworkSupport, Recovery,
+    StartError, TaskConfig, TaskId,
 };
 use crate::log_files::{LogStream, RotatingLog};
 use crate::signals;
@@ -260,8 +260,8 @@ impl Driver for MockDriver {
     }
 
     /// A simulated task uses no files, so every volume will do.
-    fn can_mount(&self) -> bool {
-        true
+    fn mount_support(&self) -> MountSupport {
+        MountSupport::Shared
     }
 
     /// A simulated task sends nothing.

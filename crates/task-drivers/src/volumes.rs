@@ -30,15 +30,24 @@ pub fn mounts(
         let request = group.volumes.get(name);
         let request = request.ok_or_else(|| format!("the group has no volume {name:?}"))?;
         let source = request.source_for(alloc.name_index);
-        let Some(volume) = node.volume(&source) else {
-            return Err(format!(
-                "volume {name:?}: this node has no host volume {source:?}: add it to host_volumes \
-                 in the node's configuration"
-            ));
+        let found = if request.is_csi() {
+            node.mounted(name)
+        } else {
+            node.volume(&source)
+        };
+        let Some(volume) = found else {
+            return Err(if request.is_csi() {
+                format!("volume {name:?}: CSI volume {source:?} is not mounted on this node")
+            } else {
+                format!(
+                    "volume {name:?}: this node has no host volume {source:?}: add it to \
+                     host_volumes in the node's configuration"
+                )
+            });
         };
         if !driver.can_mount() {
             return Err(format!(
-                "volume {name:?}: task driver {:?} does not support host volumes: remove the \
+                "volume {name:?}: task driver {:?} does not support mounts of volumes: remove the \
                  volume_mount, the task finds the directory in KAFILA_VOLUME_<name>",
                 driver.name()
             ));
@@ -47,6 +56,7 @@ pub fn mounts(
             source: volume.path.clone(),
             destination: mount.destination.clone(),
             read_only: volume.read_only || request.read_only || mount.read_only,
+            is_shared: false,
         });
     }
     Ok(mounts)
@@ -62,7 +72,7 @@ pub fn check_directories(
     node: &NodeFacts,
     registered: &BTreeMap<String, String>,
 ) -> Result<(), String> {
-    for (name, request) in &group.volumes {
+    for (name, request) in group.volumes.iter().filter(|(_, ask)| !ask.is_csi()) {
         let source = request.source_for(alloc.name_index);
         let Some(volume) = node.volume(&source) else {
             return Err(format!(
@@ -100,6 +110,7 @@ mod tests {
             per_alloc: false,
             access_mode: None,
             attachment_mode: None,
+            mount_options: Default::default(),
         };
         let group = &mut job.task_groups[0];
         group.volumes.insert("data".into(), request);

@@ -21,6 +21,7 @@ use crate::network::AllocNetwork;
 use crate::tended::Tended;
 
 mod artifacts;
+mod plugin;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -111,6 +112,7 @@ impl Attempt {
             message: format!("cannot set up the network: {error}"),
             recoverable: true,
         })?;
+        self.create_plugin_directories().await?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
         variables.extend(self.get_vault_token(answers).await?);
@@ -304,6 +306,7 @@ impl Attempt {
             never = self.renew(driver, held, answers) => match never {},
             never = self.follow_vault(driver, answers) => match never {},
             never = self.follow_templates(driver, answers) => match never {},
+            never = self.follow_plugin(driver, answers) => match never {},
         };
         self.context.metrics.tasks_running.dec();
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
@@ -391,7 +394,13 @@ impl Attempt {
     fn facts(&self) -> NodeFacts {
         let registered = &self.assignment.volume_paths;
         let facts = self.context.facts.with_volumes(registered);
-        facts.with_network(self.network.status())
+        let storage = self.context.storage.as_ref();
+        let mounted = storage.map(|storage| storage.mounts.paths(self.id.alloc_id));
+        let mounted = mounted.unwrap_or_default().into_iter();
+        let mounted = mounted.map(|(name, path)| (name, path.display().to_string()));
+        facts
+            .with_mounted(mounted.collect())
+            .with_network(self.network.status())
     }
 
     /// Returns the task's environment without the variables of its templates.
@@ -421,11 +430,16 @@ impl Attempt {
         let (group, task) = self.task()?;
         let driver = self.driver(task)?;
         let facts = self.facts();
-        let mounts =
+        let mut mounts =
             volumes::mounts(group, task, alloc, driver.as_ref(), &facts).map_err(invalid)?;
+        let plugin = self.plugin_directories(group, task, driver.as_ref())?;
         let dirs = self.dirs(task);
         let mut env = self.env(&facts)?;
         env.extend(variables);
+        if let Some(plugin) = plugin {
+            mounts.extend(plugin.mounts);
+            env.extend([plugin.endpoint].into());
+        }
         let config = env
             .interpolate_config(&task.config)
             .map_err(|error| invalid(error.to_string()))?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use alloc_network::Networks;
 use artifact_fetch::Artifacts;
+use csi_node::Storage;
 use lifecycle::Limits;
 use local_state::LocalState;
 use model::NodeId;
@@ -20,6 +21,7 @@ use crate::data_source::{DataSource, NoData};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
 use crate::token_source::{NoTokens, TokenSource};
+use crate::volume_source::{NoVolumes, VolumeSource};
 
 /// Networks that are set up or removed at a time: each step runs some programs.
 const NETWORK_SLOTS: usize = 8;
@@ -45,6 +47,8 @@ pub struct Context {
     pub exec_slots: Option<Arc<Semaphore>>,
     /// The node's downloads; `None` on a node without storage.
     pub artifacts: Option<Arc<Artifacts>>,
+    /// Plugins of storage, and their mounts; `None` on a node without storage.
+    pub storage: Option<Arc<Storage>>,
     pub state: LocalState,
     pub reporter: Reporter,
     pub clocks: Clocks,
@@ -54,6 +58,8 @@ pub struct Context {
     pub tokens: Arc<dyn TokenSource>,
     /// Looks up variables and services for templates.
     pub data: Arc<dyn DataSource>,
+    /// Tells which of storage systems' volumes an allocation needs.
+    pub volumes: Arc<dyn VolumeSource>,
     /// The node's Vault; `None`: it has none.
     pub vault: Option<task_vault::Node>,
     /// Kill every task when the agent ends.
@@ -75,6 +81,7 @@ impl Context {
             network_slots: Semaphore::new(NETWORK_SLOTS),
             exec_slots: Some(Arc::new(Semaphore::new(EXEC_SLOTS))),
             artifacts: None,
+            storage: None,
             state,
             reporter: Reporter::default(),
             clocks: Clocks::new(Clock::real()),
@@ -82,6 +89,7 @@ impl Context {
             metrics: Metrics::default(),
             tokens: Arc::new(NoTokens),
             data: Arc::new(NoData),
+            volumes: Arc::new(NoVolumes),
             vault: None,
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),

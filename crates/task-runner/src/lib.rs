@@ -6,7 +6,8 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task in its allocation's [`network`]; `artifacts` downloads its artifacts,
+//! finds and awaits a task in its allocation's [`network`], with the storage systems' volumes that
+//! [`csi_volumes`] mounts; `artifacts` downloads its artifacts,
 //! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
 //! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
@@ -22,6 +23,7 @@ mod check_view;
 mod checks;
 pub mod clock;
 pub mod context;
+pub mod csi_volumes;
 mod data_source;
 pub mod exec;
 pub mod handle;
@@ -42,6 +44,7 @@ mod tended;
 #[cfg(test)]
 mod tests;
 mod token_source;
+mod volume_source;
 
 pub use check_view::CheckView;
 pub use clock::Clocks;
@@ -54,3 +57,4 @@ pub use reporter::{BATCH_INTERVAL, Reporter};
 pub use run::spawn;
 pub use runner::Beginning;
 pub use token_source::{NoTokens, TokenError, TokenSource};
+pub use volume_source::{NoVolumes, VolumeSource, WantedVolume};

@@ -12,6 +12,7 @@ use tracing::{Instrument, debug, info, warn};
 
 use crate::attempt::Attempt;
 use crate::context::Context;
+use crate::csi_volumes::Ensured;
 use crate::handle::Progress;
 use crate::leftovers::{ATTEMPT_RETRY_PAUSE, REMOVE_TRIES, remove_attempt};
 use crate::network::AllocNetwork;
@@ -70,6 +71,7 @@ impl Runner {
         };
         let answers = self.answers.clone();
         let (network, assignment) = (Arc::clone(&self.network), self.assignment.clone());
+        let volumes = Arc::clone(&self.volumes);
         self.work.spawn(
             async move {
                 for id in leftovers {
@@ -80,6 +82,15 @@ impl Runner {
                 if built.is_ok() {
                     let made = network.ensure(&context, &assignment).await;
                     built = made.map_err(|error| format!("cannot set up the network: {error}"));
+                }
+                if built.is_ok() {
+                    match volumes.ensure(&context, &assignment, &answers).await {
+                        Ensured::Mounted => {}
+                        Ensured::Failed(error) => {
+                            built = Err(format!("cannot mount the volumes: {error}"));
+                        }
+                        Ensured::Closed => return,
+                    }
                 }
                 let _ = answers.send(Event::PrerunDone(built)).await;
             }
@@ -110,6 +121,8 @@ impl Runner {
         let alloc_id = self.alloc_id;
         let networks = context.networks.as_ref();
         let has_network = networks.is_some_and(|networks| networks.owner(alloc_id).is_some());
+        let has_volumes = self.volumes.end(&self.context, alloc_id);
+        let volumes = Arc::clone(&self.volumes);
         let ended_at = self.machine.ended_at().unwrap_or_default();
         let publish = move || {
             progress.send_if_modified(|progress| {
@@ -118,7 +131,7 @@ impl Runner {
                 is_first
             })
         };
-        if leftovers.is_empty() && !has_network {
+        if leftovers.is_empty() && !has_network && !has_volumes {
             publish();
             return;
         }
@@ -129,6 +142,9 @@ impl Runner {
             }
             for id in leftovers {
                 remove_attempt(&context, &id).await;
+            }
+            if has_volumes {
+                volumes.release(&context, alloc_id).await;
             }
             if has_network {
                 remove_network(&context, &network, alloc_id).await;
@@ -238,11 +254,17 @@ impl Runner {
     pub(crate) fn client(&self) -> AllocClient {
         let owners = self.machine.registered();
         let own = |task: &str| self.driver_address(task);
-        AllocClient {
+        let mut client = AllocClient {
             services: services::registrations(&self.assignment, &owners, &self.facts(), own),
             network: self.network.status(),
             ..self.machine.client()
+        };
+        if self.volumes.is_releasing() {
+            // Other allocations get the volumes once the servers hear of the end.
+            client.status = ClientStatus::Running;
+            client.description = "Tasks have ended; unmounting volumes".to_owned();
         }
+        client
     }
 
     pub(crate) fn report(&mut self) {

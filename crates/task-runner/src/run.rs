@@ -66,6 +66,7 @@ pub fn spawn(
         starts: HashMap::new(),
         leftovers: beginning.leftovers,
         network,
+        volumes: Arc::default(),
         tended: HashMap::new(),
         checks: CheckRuns::default(),
         work: JoinSet::new(),
@@ -158,7 +159,12 @@ impl Runner {
                     Some(Event::Begin)
                 }
                 () = sleep_until_maybe(deadline) => Some(Event::Tick),
-                Some(_) = self.work.join_next(), if !self.work.is_empty() => None,
+                Some(_) = self.work.join_next(), if !self.work.is_empty() => {
+                    if self.volumes.take_released() {
+                        self.report();
+                    }
+                    None
+                }
             };
             if let Some(event) = event {
                 self.step(event).await;
@@ -312,6 +318,7 @@ impl Runner {
                 warn!("cannot remove the records of tasks; retrying");
                 tokio::time::sleep(ALLOC_RETRY_PAUSE).await;
             }
+            self.volumes.release(&self.context, self.alloc_id).await;
             // The next run of the agent removes what is left.
             if let Err(error) = self.network.remove(&self.context, self.alloc_id).await {
                 warn!(error, "cannot remove the allocation's network");

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use crate::check_view::CheckRuns;
 use crate::context::Context;
+use crate::csi_volumes::AllocVolumes;
 use crate::handle::{Handle, Progress, RunningTask};
 use crate::network::AllocNetwork;
 use crate::tended::Tended;
@@ -46,6 +47,7 @@ pub(crate) struct Runner {
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.
     pub(crate) leftovers: Vec<TaskId>,
     pub(crate) network: Arc<AllocNetwork>,
+    pub(crate) volumes: Arc<AllocVolumes>,
     /// What outlives the attempts of tasks, by task.
     pub(crate) tended: HashMap<String, Arc<Tended>>,
     /// Running checks, which are among the work.

@@ -48,6 +48,8 @@ pub fn node(number: u128) -> Node {
         max_allocs: 0,
         devices: Vec::new(),
         host_volumes: BTreeMap::new(),
+        csi_nodes: Default::default(),
+        csi_controllers: Default::default(),
         computed_class: "v1:plain".into(),
         status: NodeStatus::Ready,
         status_description: String::new(),

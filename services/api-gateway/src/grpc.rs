@@ -5,6 +5,8 @@
 mod agent;
 mod allocation_operations;
 mod allocations;
+mod csi;
+mod csi_controller;
 mod deletion;
 mod deployment_updates;
 mod deployments;
@@ -34,6 +36,7 @@ use gateway_core::MAX_REQUEST_BYTES;
 use proto::internal::v1::{node_introductions_server, node_sessions_server};
 use proto::v1::agent_server::{self, AgentServer};
 use proto::v1::allocations_server::{self, AllocationsServer};
+use proto::v1::csi_volumes_server::{self, CsiVolumesServer};
 use proto::v1::deployments_server::{self, DeploymentsServer};
 use proto::v1::evaluations_server::{self, EvaluationsServer};
 use proto::v1::events_server::{self, EventsServer};
@@ -52,7 +55,7 @@ use crate::gateway::Shared;
 use crate::grpc::query::Api;
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 16] = [
+pub(crate) const RPC_SERVICES: [&str; 17] = [
     agent_server::SERVICE_NAME,
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
@@ -67,6 +70,7 @@ pub(crate) const RPC_SERVICES: [&str; 16] = [
     services_server::SERVICE_NAME,
     variables_server::SERVICE_NAME,
     volumes_server::SERVICE_NAME,
+    csi_volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
     node_introductions_server::SERVICE_NAME,
 ];
@@ -89,7 +93,8 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(ScalingPoliciesServer::new(api.clone()))
         .add_service(ServicesServer::new(api.clone()))
         .add_service(VariablesServer::new(api.clone()))
-        .add_service(VolumesServer::new(api))
+        .add_service(VolumesServer::new(api.clone()))
+        .add_service(CsiVolumesServer::new(api))
         .add_service(nodes)
         .add_service(introductions)
 }

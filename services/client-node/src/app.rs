@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloc_network::Networks;
+use csi_node::Storage as Volumes;
 use fingerprint::Offers;
 use futures::future::BoxFuture;
 use identity::Role;
@@ -39,6 +40,7 @@ use crate::session::gateways::Gateways;
 use crate::session::look_ups::LookUps;
 use crate::session::shared::Session;
 use crate::session::tokens::Tokens;
+use crate::session::volumes;
 use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
 
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
@@ -137,6 +139,7 @@ impl App {
         let state_dir = opened.state_dir.as_deref();
         let artifacts = drivers::artifacts(&config.artifact, state_dir, &metrics.artifacts)?;
         let vault = open_vault(&config)?;
+        let volumes = open_volumes(&opened)?;
         let parts = Parts {
             metrics,
             registry,
@@ -148,6 +151,7 @@ impl App {
                 drivers,
                 offers,
                 networks: make_networks(&config, &opened),
+                volumes,
                 offered: Mutex::default(),
                 vault: vault.as_ref().map(task_vault::Node::probe),
             },
@@ -187,6 +191,7 @@ impl App {
                 drivers: make_drivers(&config, &opened),
                 offers: Offers::default(),
                 networks: None,
+                volumes: None,
                 offered: Mutex::default(),
                 vault: None,
             },
@@ -212,9 +217,16 @@ impl App {
             node_id: tokens.node_id.clone(),
             secret: tokens.secret.clone(),
         };
+        let volumes = volumes::Volumes {
+            gateways: Arc::clone(&gateways),
+            node_id: tokens.node_id.clone(),
+            secret: tokens.secret.clone(),
+        };
         let mut tasks = task_runner::Context {
             tokens: Arc::new(tokens),
             data: Arc::new(look_ups),
+            volumes: Arc::new(volumes),
+            storage: machine.volumes.clone(),
             vault: parts.vault,
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
@@ -408,6 +420,20 @@ fn open_vault(config: &Config) -> Result<Option<task_vault::Node>, Error> {
         problem,
     })?;
     Ok(Some(task_vault::Node::new(client, &config.vault)))
+}
+
+/// Opens the storage of volumes; `None` on a node without a data directory.
+///
+/// # Errors
+/// Its directories cannot be used.
+fn open_volumes(opened: &Opened) -> Result<Option<Arc<Volumes>>, Error> {
+    let Some(alloc_dir) = opened.alloc_dir.as_deref() else {
+        return Ok(None);
+    };
+    let path = alloc_dir.with_file_name("csi");
+    let opened = Volumes::open(&path, &boot_id());
+    let opened = opened.map_err(|source| Error::File { path, source })?;
+    Ok(Some(Arc::new(opened)))
 }
 
 /// Returns the networks of allocations; `None` on a node without a data directory.

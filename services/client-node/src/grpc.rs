@@ -1,7 +1,8 @@
 //! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output, restarts of tasks, commands
-//! beside them and states of checks, for gateways that know the node's secret.
+//! beside them, states of checks and calls of controller plugins, for gateways that know the node's secret.
 
 mod checks;
+mod csi;
 mod exec;
 pub(crate) mod files;
 mod logs;
@@ -9,8 +10,8 @@ mod restart;
 
 use proto::internal::v1::node_files_server::NodeFiles;
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest,
-    NodeRestartResponse,
+    NodeChecksRequest, NodeChecksResponse, NodeCsiControlRequest, NodeCsiControlResponse,
+    NodeExecInput, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
 };
 use tonic::{Request, Response, Status, Streaming};
 
@@ -49,6 +50,16 @@ impl NodeFiles for Files {
         let request = request.into_inner();
         self.check_secret(&request.secret)?;
         Ok(Response::new(checks::checks(&self.agent, &request).await?))
+    }
+
+    async fn csi_control(
+        &self,
+        request: Request<NodeCsiControlRequest>,
+    ) -> Result<Response<NodeCsiControlResponse>, Status> {
+        let request = request.into_inner();
+        self.check_secret(&request.secret)?;
+        let storage = self.context.tasks.storage.as_deref();
+        Ok(Response::new(csi::control(storage, request).await?))
     }
 
     async fn restart(

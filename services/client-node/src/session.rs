@@ -4,8 +4,9 @@
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
 //! loop of [`reports`]. All but the registration wait for the first registration. In reading
 //! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`failure`]
-//! reads the causes of failed calls, [`retry`] is the backoff,
-//! [`shared`] the loops' state; [`tokens`] gets the identity tokens of tasks, [`look_ups`] the data of their templates.
+//! reads the causes of failed calls, [`retry`] is the backoff, [`shared`] the loops' state; [`tokens`]
+//! gets the identity tokens of tasks, [`look_ups`] the data of their templates, [`volumes`] the volumes
+//! to mount.
 
 pub(crate) mod failure;
 pub(crate) mod gateways;
@@ -17,6 +18,7 @@ mod retry;
 pub(crate) mod shared;
 mod tls_failure;
 pub(crate) mod tokens;
+pub(crate) mod volumes;
 mod watch;
 
 use service_kit::CancellationToken;

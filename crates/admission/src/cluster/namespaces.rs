@@ -140,6 +140,11 @@ fn in_use(snapshot: &Snapshot, name: &str) -> Option<NamespaceRefusal> {
         .volumes()
         .filter(|volume| volume.value.namespace == name)
         .map(|volume| volume.value.name.clone());
+    let csi = snapshot
+        .csi_volumes()
+        .filter(|volume| volume.value.namespace == name)
+        .map(|volume| volume.value.id.clone());
+    let volumes = volumes.chain(csi);
     let found = |what: &'static str, users: Vec<String>| {
         let name = name.to_owned();
         (!users.is_empty()).then_some(NamespaceRefusal::InUse { name, what, users })

@@ -181,6 +181,7 @@ fn feasibility_differs(old: &Node, new: &Node) -> bool {
         || old.drivers != new.drivers
         || old.host_networks != new.host_networks
         || old.host_volumes != new.host_volumes
+        || old.csi_nodes != new.csi_nodes
         || old.devices != new.devices
 }
 

@@ -8,7 +8,7 @@ use placement::check_change;
 use state::{AllocView, Snapshot};
 
 use crate::pending::Pending;
-use crate::verify::volumes;
+use crate::verify::{csi, volumes};
 
 /// The effect of a placement entry on its node.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,7 @@ pub(crate) fn check(
         Entry::New(new) => Some(*new),
         Entry::Update { .. } | Entry::Note => None,
     });
+    csi::check(snapshot, pending, node, new.clone())?;
     volumes::check(snapshot, pending, plan, node, new)
 }
 

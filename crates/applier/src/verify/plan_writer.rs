@@ -13,7 +13,7 @@ use crate::pending::Pending;
 use crate::plan_writes::{IndivisibleWrites, PlanWrites};
 use crate::verify::evictions::Evictions;
 use crate::verify::preconditions::deployments;
-use crate::verify::volumes;
+use crate::verify::{csi, volumes};
 
 /// Builds the writes of one plan.
 pub(crate) struct PlanWriter<'a> {
@@ -160,6 +160,7 @@ impl<'a> PlanWriter<'a> {
                 let claimed = &mut self.claimed;
                 let beside = volumes::ops(self.snapshot, self.pending, alloc, claimed);
                 ops.extend(beside.ok_or(DependsOnPending)?);
+                ops.extend(csi::compares(self.snapshot, alloc));
                 ops.push(create_alloc(alloc.clone()));
             }
             Some(old) => {

@@ -46,6 +46,7 @@ fn register(store: &mut Store, name: &str, sticky: bool) {
         per_alloc: false,
         access_mode: Some(AccessMode::SingleNodeSingleWriter),
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     job.task_groups[0].volumes.insert("data".into(), request);
     let entity = Entity::JobVersion(Box::new(job.clone()));

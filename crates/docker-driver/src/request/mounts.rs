@@ -58,6 +58,10 @@ pub(super) fn mounts(
         source: Some(mount.source.clone()),
         target: Some(mount.destination.clone()),
         read_only: mount.read_only.then_some(true),
+        bind_options: mount.is_shared.then(|| MountBindOptions {
+            propagation: Some(Propagation::RSHARED),
+            ..MountBindOptions::default()
+        }),
         ..Mount::default()
     });
     let mut mounts: Vec<Mount> = volumes.collect();

@@ -519,6 +519,7 @@ fn resources_of_the_task_are_limits_of_the_container() {
             source: "/srv/data".to_owned(),
             destination: "/data".to_owned(),
             read_only: true,
+            is_shared: false,
         }];
     });
     let want = json!({"Mounts": [{"Type": "bind", "Source": "/srv/data", "Target": "/data", "ReadOnly": true}]});

@@ -33,7 +33,16 @@ pub(super) fn group(
     let update = update::update(check, path, spec.update.as_ref(), inherited);
     let ephemeral_disk = ephemeral_disk(check, path, spec.ephemeral_disk.as_ref());
     let canaries = update.is_some_and(|update| update.canary > 0);
-    let volumes = volume::volumes(check, path, &spec.volumes, job_type, canaries);
+    let volumes = volume::volumes(
+        check,
+        path,
+        &spec.volumes,
+        volume::Around {
+            job_type,
+            canaries,
+            count,
+        },
+    );
     let networks = network::networks(check, path, &spec.networks);
     let ports = networks.iter().flat_map(|network| &network.ports);
     let ports: BTreeSet<&str> = ports.map(|port| port.label.as_str()).collect();

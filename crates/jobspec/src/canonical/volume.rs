@@ -1,4 +1,8 @@
-//! Volumes: directories of the node that a group asks for, and where its tasks find them.
+//! Volumes that a group asks for, and where its tasks find them.
+//!
+//! The rules of directories of nodes are here; those of storage systems' volumes in `csi`.
+
+mod csi;
 
 use std::collections::BTreeMap;
 
@@ -7,17 +11,25 @@ use model::{AccessMode, AttachmentMode};
 
 use super::check::{Check, Path};
 
-/// Checks a group's volume request; `canaries`: its updates try new versions out beside old ones.
+/// The facts of group and job that the checks of a volume need.
+#[derive(Clone, Copy)]
+pub(super) struct Around {
+    pub(super) job_type: JobType,
+    /// Updates of the group try new versions out beside old ones.
+    pub(super) canaries: bool,
+    pub(super) count: u32,
+}
+
+/// Checks a group's volume requests.
 pub(super) fn volumes(
     check: &mut Check,
     path: &Path,
     specs: &BTreeMap<String, spec::VolumeRequest>,
-    job_type: JobType,
-    canaries: bool,
+    around: Around,
 ) -> BTreeMap<String, VolumeRequest> {
     let volumes = specs.iter().map(|(name, spec)| {
         let path = path.labelled("volume", Some(name), 0);
-        (name.clone(), volume(check, &path, spec, job_type, canaries))
+        (name.clone(), volume(check, &path, spec, around))
     });
     volumes.collect()
 }
@@ -26,21 +38,18 @@ fn volume(
     check: &mut Check,
     path: &Path,
     spec: &spec::VolumeRequest,
-    job_type: JobType,
-    canaries: bool,
+    around: Around,
 ) -> VolumeRequest {
-    match spec.r#type.as_deref().unwrap_or_default() {
-        "host" => {}
-        "csi" => check.error(
-            path.field("type"),
-            "volume type \"csi\" is not supported by this version of Kafila: use type = \
-             \"host\", a directory of a node that 'kafila volume register' makes known",
-        ),
+    let volume_type = match spec.r#type.as_deref().unwrap_or_default() {
+        "host" => VolumeType::Host,
+        "csi" => VolumeType::Csi,
         unknown => {
-            let message = format!("volume has unrecognized type {unknown}: use type = \"host\"");
+            let message =
+                format!("volume has unrecognized type {unknown}: use type = \"host\" or \"csi\"");
             check.error(path.field("type"), message);
+            VolumeType::Host
         }
-    }
+    };
     let source = spec.source.clone().unwrap_or_default();
     if source.is_empty() {
         let message = "volume has an empty source: name a volume of 'kafila volume status', or of the nodes' configuration";
@@ -52,12 +61,12 @@ fn volume(
     );
     if per_alloc {
         let field = path.field("per_alloc");
-        if job_type.is_per_node() {
+        if around.job_type.is_per_node() {
             let message = "volume cannot be per_alloc for system or sysbatch jobs: leave it out, \
                            each node has one allocation";
             check.error(&field, message);
         }
-        if canaries {
+        if around.canaries {
             let message = "volume cannot be per_alloc when canaries are in use: leave one of \
                            them out";
             check.error(&field, message);
@@ -69,14 +78,32 @@ fn volume(
         }
     }
     let read_only = spec.read_only.unwrap_or(false);
+    let (access_mode, attachment_mode) = match volume_type {
+        VolumeType::Host => (
+            access_mode(check, path, spec.access_mode.as_deref(), read_only),
+            attachment_mode(check, path, spec.attachment_mode.as_deref()),
+        ),
+        VolumeType::Csi => {
+            if sticky {
+                let message = "CSI volumes cannot be sticky: leave it out, a replacement gets the \
+                               same volume on any node";
+                check.error(path.field("sticky"), message);
+            }
+            (
+                csi::access_mode(check, path, spec, around.count),
+                csi::attachment_mode(check, path, spec.attachment_mode.as_deref()),
+            )
+        }
+    };
     VolumeRequest {
-        volume_type: VolumeType::Host,
+        volume_type,
         source,
         read_only,
         sticky,
         per_alloc,
-        access_mode: access_mode(check, path, spec.access_mode.as_deref(), read_only),
-        attachment_mode: attachment_mode(check, path, spec.attachment_mode.as_deref()),
+        access_mode,
+        attachment_mode,
+        mount_options: csi::mount_options(check, path, spec.mount_options.as_ref(), volume_type),
     }
 }
 
@@ -89,14 +116,13 @@ fn access_mode(
 ) -> Option<AccessMode> {
     let word = word.filter(|word| !word.is_empty())?;
     let field = path.field("access_mode");
-    let Some(mode) = AccessMode::parse(word) else {
+    let words = AccessMode::words_of_host();
+    let Some(mode) = AccessMode::parse_of_host(word) else {
         let message = if word.starts_with("multi-node-") {
             format!(
-                "host volumes are on one node, so access_mode cannot be {word:?}: use one of {}",
-                AccessMode::words()
+                "host volumes are on one node, so access_mode cannot be {word:?}: use one of {words}"
             )
         } else {
-            let words = AccessMode::words();
             format!("unknown access_mode {word:?}: use one of {words}")
         };
         check.error(field, message);

@@ -40,14 +40,7 @@ pub(super) const TASK_GROUP: Extra = Extra {
     ..Extra::labelled("TaskGroup", "name", "Name")
 };
 
-pub(super) const VOLUME_REQUEST: Extra = Extra {
-    refused: &[refused_block(
-        "mount_options",
-        "MountOptions",
-        "remove it, host volumes are directories",
-    )],
-    ..Extra::labelled("VolumeRequest", "name", "Name")
-};
+pub(super) const VOLUME_REQUEST: Extra = Extra::labelled("VolumeRequest", "name", "Name");
 
 /// Brings a group's volumes into the API's form: by name.
 fn name_volumes(group: &mut Map<String, Value>) -> Result<(), String> {

@@ -12,11 +12,6 @@ pub(super) const TASK: Extra = Extra {
             "Secrets",
             "hand secrets to the task by a file that the node keeps",
         ),
-        refused_block(
-            "csi_plugin",
-            "CSIPluginConfig",
-            "run the plugin outside of Kafila",
-        ),
         refused_block("action", "Actions", "run the command in a job of its own"),
         refused_block(
             "schedule",

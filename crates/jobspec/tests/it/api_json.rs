@@ -95,7 +95,6 @@ fn an_unsupported_field_is_refused_unless_it_is_empty() {
     for fields in [
         json!({"Actions": [{}]}),
         json!({"Services": [{"Name": "x", "Connect": {"Native": true}}]}),
-        json!({"CSIPluginConfig": {"ID": "x"}}),
         json!({"Resources": {"SecretsMB": 2}}),
         json!({"Resources": {"NUMA": {"Affinity": "require"}}}),
     ] {

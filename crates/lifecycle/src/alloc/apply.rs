@@ -99,6 +99,16 @@ impl AllocRunner {
                     runner.record(task_event::vault_message(cx.now.wall, &message));
                 })
             }
+            Event::PluginHealth {
+                task,
+                is_healthy,
+                message,
+            } => self.with_task(&mut step, &task, |runner, cx| {
+                runner.record(task_event::plugin_health(cx.now.wall, is_healthy, &message));
+            }),
+            Event::VolumeMessage { message } => self.each_task(&mut step, |runner, cx| {
+                runner.record(task_event::volume_message(cx.now.wall, &message));
+            }),
             Event::ServersContacted => {
                 self.is_contacted = true;
                 self.state

@@ -31,7 +31,7 @@ impl VolumeAsks {
         Self {
             job: job.key(),
             group: group.name.clone(),
-            asks: group.volumes.values().cloned().collect(),
+            asks: of_nodes(group).cloned().collect(),
             snapshot: Snapshot::default(),
         }
     }
@@ -184,6 +184,11 @@ impl VolumeAsks {
     }
 }
 
+/// Returns a group's requests for directories of nodes.
+pub(super) fn of_nodes(group: &TaskGroup) -> impl Iterator<Item = &VolumeRequest> {
+    group.volumes.values().filter(|ask| !ask.is_csi())
+}
+
 /// Tells whether a registered volume allows the requested use.
 fn suits(volume: &Volume, ask: &VolumeRequest) -> bool {
     let capability = ask.capability();
@@ -191,6 +196,10 @@ fn suits(volume: &Volume, ask: &VolumeRequest) -> bool {
         AccessMode::SingleNodeReaderOnly => ask.read_only,
         AccessMode::SingleNodeWriter => !ask.read_only,
         AccessMode::SingleNodeSingleWriter | AccessMode::SingleNodeMultiWriter => true,
+        // No directory of a node has these.
+        AccessMode::MultiNodeReaderOnly
+        | AccessMode::MultiNodeSingleWriter
+        | AccessMode::MultiNodeMultiWriter => false,
     };
     !volume.deleting && volume.allows(capability) && is_coherent
 }

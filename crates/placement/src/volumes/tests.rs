@@ -29,6 +29,7 @@ fn asks(edit: impl FnOnce(&mut VolumeRequest)) -> VolumeAsks {
         per_alloc: false,
         access_mode: None,
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     edit(&mut ask);
     let mut job = builders::service("web", 1);

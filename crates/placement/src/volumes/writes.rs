@@ -76,7 +76,10 @@ impl VolumeWrites {
 }
 
 fn writes(group: &TaskGroup, name_index: u32) -> Vec<(String, bool)> {
-    let asks = group.volumes.values().filter(|ask| !ask.read_only);
+    let asks = group
+        .volumes
+        .values()
+        .filter(|ask| !ask.read_only && !ask.is_csi());
     asks.map(|ask| (ask.source_for(name_index).into_owned(), is_alone(ask)))
         .collect()
 }

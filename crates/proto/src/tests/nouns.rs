@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
+use model::csi::{CsiControllerInfo, CsiNodeInfo, CsiPluginInfo};
 use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevice};
 use model::plan::{DeploymentUpdate, Stop};
 use model::resources::ComparableResources;
@@ -72,6 +73,32 @@ fn score_parts(draw: &mut Draw) -> ScoreParts {
 
 fn signed(draw: &mut Draw) -> i32 {
     draw.u32().cast_signed()
+}
+
+fn plugin(draw: &mut Draw) -> CsiPluginInfo {
+    CsiPluginInfo {
+        provider: draw.text(),
+        provider_version: draw.text(),
+        alloc_id: draw.id(),
+        healthy: draw.flag(),
+        description: draw.text(),
+        needs_controller: draw.flag(),
+        controller: draw.maybe(|draw| CsiControllerInfo {
+            creates: draw.flag(),
+            attaches: draw.flag(),
+            attaches_read_only: draw.flag(),
+            lists: draw.flag(),
+            snapshots: draw.flag(),
+            lists_snapshots: draw.flag(),
+            clones: draw.flag(),
+        }),
+        node: draw.maybe(|draw| CsiNodeInfo {
+            node_id: draw.text(),
+            max_volumes: draw.bits(),
+            topology: draw.map(Draw::text),
+            stages: draw.flag(),
+        }),
+    }
 }
 
 pub(super) fn allocation(draw: &mut Draw) -> Allocation {
@@ -285,6 +312,8 @@ pub(super) fn node(draw: &mut Draw) -> Node {
             path: draw.text(),
             read_only: draw.flag(),
         }),
+        csi_nodes: draw.map(plugin),
+        csi_controllers: draw.map(plugin),
         computed_class: draw.text(),
         status: draw.one_of(&[
             NodeStatus::Initializing,

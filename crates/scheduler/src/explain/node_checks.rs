@@ -371,6 +371,15 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
             let reason = VolumeAsks::CONFLICT.to_owned();
             found.push(PlacementBlocker::Unfit { reason });
         }
+        let csi = self
+            .requirements
+            .csi
+            .check(node, self.name_index, &[], |_| Vec::new());
+        if let Err(reason) = csi
+            && !found.iter().any(|blocker| blocker.reason() == reason)
+        {
+            found.push(PlacementBlocker::Unfit { reason });
+        }
         let is_tied_elsewhere = || {
             let ties = self.search.ties();
             ties.is_some_and(|nodes| !nodes.contains(&node.id))

@@ -168,6 +168,7 @@ mod tests {
                     per_alloc: false,
                     access_mode: None,
                     attachment_mode: None,
+                    mount_options: Default::default(),
                 };
                 job.task_groups[0].volumes.insert("data".into(), volume);
             }),

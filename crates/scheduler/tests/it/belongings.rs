@@ -46,6 +46,7 @@ fn with_volume(mut job: Job, edit: impl FnOnce(&mut VolumeRequest)) -> Job {
         per_alloc: false,
         access_mode: None,
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     edit(&mut volume);
     job.task_groups[0].volumes.insert("data".into(), volume);

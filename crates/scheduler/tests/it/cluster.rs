@@ -346,6 +346,8 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
             .map(|config| config.create_index),
         Key::Volume(key) => snapshot.volume(key).map(|volume| volume.create_index),
         Key::VolumeClaim(id) => snapshot.volume_claim(*id).map(|claim| claim.create_index),
+        Key::CsiVolume(key) => snapshot.csi_volume(key).map(|volume| volume.create_index),
+        Key::CsiAttachment(key) => snapshot.csi_attachment(key).map(|it| it.create_index),
         // The scheduler reads none of them.
         Key::AllocClient(_)
         | Key::JobStable(..)

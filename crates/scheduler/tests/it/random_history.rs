@@ -251,6 +251,7 @@ impl RandomHistory {
                     per_alloc: !is_everywhere && amount % 3 == 0,
                     access_mode: None,
                     attachment_mode: None,
+                    mount_options: Default::default(),
                 };
                 group.volumes = BTreeMap::from([("data".to_owned(), volume)]);
             }

@@ -393,6 +393,7 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
                 per_alloc: true,
                 access_mode: None,
                 attachment_mode: None,
+                mount_options: Default::default(),
             };
             group.volumes.insert(value.into(), ask);
         }

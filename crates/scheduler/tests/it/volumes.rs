@@ -64,6 +64,7 @@ pub(crate) fn request(text: &str) -> VolumeRequest {
         per_alloc: false,
         access_mode: None,
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     for word in words {
         match word {

@@ -14,8 +14,8 @@ use crate::cgroup::{self, Limits};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
-    TaskConfig, TaskId, TaskMount,
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, MountSupport, NetworkSupport, Recovery,
+    StartError, TaskConfig, TaskId, TaskMount,
 };
 use crate::raw_exec::RawExec;
 use crate::supervisor::files::{Intent, Isolation, Logs, User, Volume};
@@ -244,8 +244,8 @@ impl Driver for Exec {
         }
     }
 
-    fn can_mount(&self) -> bool {
-        true
+    fn mount_support(&self) -> MountSupport {
+        MountSupport::Private
     }
 
     fn network_support(&self) -> NetworkSupport {

@@ -130,6 +130,7 @@ fn each_port_has_its_own_address_and_each_volume_its_path() {
             per_alloc,
             access_mode: None,
             attachment_mode: None,
+            mount_options: Default::default(),
         };
         job.task_groups[0].volumes.insert(name.to_owned(), request);
     }

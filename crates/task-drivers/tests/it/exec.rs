@@ -254,6 +254,7 @@ async fn a_task_has_its_directories_and_the_volumes_of_its_group() {
             source: volume.path().display().to_string(),
             destination: destination.to_owned(),
             read_only,
+            is_shared: false,
         })
         .into();
     // A second attempt finds what the first has left in the task's directory.

@@ -26,6 +26,9 @@ _READS = ("Get", "List", "Explain", "Plan", "Validate")
 SETTING = frozenset(
     {
         "/kafila.v1.Agent/SetLogLevel",
+        "/kafila.v1.CsiVolumes/Create",
+        "/kafila.v1.CsiVolumes/Detach",
+        "/kafila.v1.CsiVolumes/Register",
         "/kafila.v1.Jobs/SetStable",
         "/kafila.v1.Jobs/TagVersion",
         "/kafila.v1.Namespaces/Upsert",

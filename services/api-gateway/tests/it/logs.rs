@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
 use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeExecInput, NodeLogsRequest, NodeRestartRequest,
-    NodeRestartResponse,
+    NodeChecksRequest, NodeChecksResponse, NodeCsiControlRequest, NodeCsiControlResponse,
+    NodeExecInput, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
 };
 use proto::v1;
 use proto::v1::exec_input::Input;
@@ -97,6 +97,13 @@ impl NodeFiles for Files {
             execs.fetch_sub(1, Ordering::SeqCst);
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn csi_control(
+        &self,
+        _: Request<NodeCsiControlRequest>,
+    ) -> Result<Response<NodeCsiControlResponse>, Status> {
+        Err(Status::unavailable("this node has no plugin"))
     }
 
     async fn checks(

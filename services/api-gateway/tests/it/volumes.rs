@@ -67,6 +67,7 @@ fn using(name: &str, id: &str, sticky: bool) -> Job {
         per_alloc: false,
         access_mode: None,
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     job.task_groups[0].volumes.insert("files".to_owned(), ask);
     job

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lifecycle::kept_allocs;
 use task_drivers::{TaskId, alloc_dirs};
-use task_runner::{network, remove_attempt};
+use task_runner::{csi_volumes, network, remove_attempt};
 use tracing::{info, warn};
 
 use super::agent::Agent;
@@ -34,7 +34,16 @@ impl Agent {
             (Some(networks), Some(wanted)) => network::unwanted(networks, wanted),
             _ => Vec::new(),
         };
-        if unwanted.is_empty() && unwanted_dirs.is_empty() && unwanted_networks.is_empty() {
+        let storage = self.context.tasks.storage.as_ref();
+        let unwanted_volumes = match (storage, &wanted_dirs) {
+            (Some(storage), Some(wanted)) => csi_volumes::unwanted(storage, wanted),
+            _ => Vec::new(),
+        };
+        if unwanted.is_empty()
+            && unwanted_dirs.is_empty()
+            && unwanted_networks.is_empty()
+            && unwanted_volumes.is_empty()
+        {
             return;
         }
         let (context, drain) = (Arc::clone(&self.context), self.drain.clone());
@@ -50,6 +59,8 @@ impl Agent {
                     warn!(%error, "cannot remove a directory without an allocation");
                 }
             }
+            // Last: it waits for plugins.
+            csi_volumes::sweep(&context.tasks, unwanted_volumes).await;
         };
         self.runners.spawn(async move {
             // The next run of the agent finds the rest.

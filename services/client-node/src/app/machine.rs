@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloc_network::Networks;
-use fingerprint::{Agent, Offers};
+use csi_node::Storage as Volumes;
+use fingerprint::{Agent, Offers, Plugins};
 use futures::future::join_all;
 use model::Node;
 use rand::RngExt as _;
@@ -27,6 +28,8 @@ pub(super) struct Machine {
     pub(super) offers: Offers,
     /// `None` on a simulated node.
     pub(super) networks: Option<Arc<Networks>>,
+    /// Plugins of storage; `None` on a simulated node.
+    pub(super) volumes: Option<Arc<Volumes>>,
     /// Attributes of the networks, as last probed.
     pub(super) offered: Mutex<BTreeMap<String, String>>,
     /// `None`: the node has no Vault.
@@ -47,6 +50,11 @@ impl Machine {
             .collect();
         let mut probed = self.offered().clone();
         probed.extend(self.vault.iter().flat_map(task_vault::Probe::attributes));
+        let mut plugins = Plugins::default();
+        if let Some(volumes) = &self.volumes {
+            probed.insert(model::csi::CSI_ATTRIBUTE.to_owned(), "true".to_owned());
+            (plugins.nodes, plugins.controllers) = volumes.registry.reports();
+        }
         let agent = Agent {
             node_id: identity.node_id,
             secret: &identity.secret,
@@ -54,6 +62,7 @@ impl Machine {
             alloc_dir,
             drivers: &drivers,
             probed: &probed,
+            plugins: &plugins,
         };
         fingerprint::node(config, agent, &self.offers)
     }
@@ -106,15 +115,18 @@ impl Machine {
             return;
         };
         let settings = config.fingerprint();
+        let mut plugins = self.volumes.as_ref().map(|it| it.registry.changes());
         let mut rng = context.tasks.ids.rng();
         loop {
             tokio::select! {
                 () = ended.cancelled() => return,
-                () = sleep(self.interval(config.fingerprint_interval, &mut rng)) => {}
-            }
-            tokio::select! {
-                () = ended.cancelled() => return,
-                () = self.refresh() => {}
+                () = sleep(self.interval(config.fingerprint_interval, &mut rng)) => {
+                    tokio::select! {
+                        () = ended.cancelled() => return,
+                        () = self.refresh() => {}
+                    }
+                }
+                () = changed(plugins.as_mut()) => {}
             }
             let found = self.node(&settings, &context.identity, Some(alloc_dir));
             let is_changed = node.send_if_modified(|known| {
@@ -126,5 +138,16 @@ impl Machine {
                 info!("the machine has changed");
             }
         }
+    }
+}
+
+/// Waits for a change of the plugins of storage.
+async fn changed(plugins: Option<&mut watch::Receiver<u64>>) {
+    let changed = match plugins {
+        Some(plugins) => plugins.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, Node, NodeId};
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, LookUpRequest,
-    LookUpResponse, NewerReport, RegisterNodeRequest, RegisterNodeResponse,
-    ReportAllocationsRequest, ReportAllocationsResponse, SignIdentitiesRequest,
-    SignIdentitiesResponse, WatchAllocationsRequest,
+    AllocationsUpdate, Assignment, CsiMountsRequest, CsiMountsResponse, HeartbeatRequest,
+    HeartbeatResponse, LookUpRequest, LookUpResponse, NewerReport, RegisterNodeRequest,
+    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
 };
 use proto::v1;
 use service_kit::CancellationToken;
@@ -443,5 +443,13 @@ impl NodeSessions for Api {
     /// No data: the templates of these tests look nothing up.
     async fn look_up(&self, _: Request<LookUpRequest>) -> Result<Response<LookUpResponse>, Status> {
         Err(Status::unavailable("this gateway has no data"))
+    }
+
+    /// No volumes: the jobs of these tests ask for none.
+    async fn csi_mounts(
+        &self,
+        _: Request<CsiMountsRequest>,
+    ) -> Result<Response<CsiMountsResponse>, Status> {
+        Err(Status::unavailable("this gateway has no volumes"))
     }
 }

@@ -19,6 +19,7 @@ fn with_volume(script: &str) -> model::Job {
         per_alloc: false,
         access_mode: None,
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     let group = &mut job.task_groups[0];
     group.volumes.insert("data".to_owned(), request);

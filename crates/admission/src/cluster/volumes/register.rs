@@ -162,7 +162,7 @@ fn wanted_everywhere<'s>(
         job.job_type.is_per_node()
             && !job.stop
             && job.namespace == volume.namespace
-            && asks.any(|ask| ask.source == volume.name)
+            && asks.any(|ask| !ask.is_csi() && ask.source == volume.name)
             && node.is_some_and(|node| Scope::new(job).contains(&node.value))
     })
 }

@@ -76,6 +76,7 @@ fn asking(mut job: Job) -> Job {
         per_alloc: false,
         access_mode: None,
         attachment_mode: None,
+        mount_options: Default::default(),
     };
     job.task_groups[0].volumes.insert("data".into(), ask);
     job

@@ -159,6 +159,23 @@ fn scenario_071_a_system_allocation_goes_last_or_stays() {
 }
 
 #[test]
+fn a_plugin_of_storage_goes_after_its_users() {
+    let mut fixture = Fixture::new(2);
+    let mut plugin = paced("plugin", 1, 1);
+    plugin.task_groups[0].tasks[0].csi_plugin = Some(model::CsiPluginTask::default());
+    let web = paced("web", 1, 1);
+    fixture.put_job(&plugin);
+    fixture.put_job(&web);
+    fixture.run(1, &plugin, 0, 1);
+    fixture.run(2, &web, 0, 1);
+    fixture.drain(1, Some(HOUR));
+    assert_eq!(fixture.step(), (vec![2], vec![]));
+    fixture.schedule(2);
+    fixture.report(2, STOPPED, None);
+    assert_eq!(fixture.step(), (vec![1], vec![]));
+}
+
+#[test]
 fn scenario_072_without_any_time_all_leave_at_once() {
     let mut fixture = Fixture::new(2);
     let jobs = [

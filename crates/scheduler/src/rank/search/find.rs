@@ -14,8 +14,9 @@ use crate::run_rng::RunRng;
 impl<'a> Search<'a, '_> {
     /// Returns the best node for one more allocation; the caller takes it with [`Self::take`].
     pub(crate) fn find(&mut self, alloc_ask: &AllocAsk, rng: &mut RunRng) -> Option<Found<'a>> {
-        let asks_for_own = self.requirements.volumes.differ_by_alloc();
-        self.own_volumes_of = asks_for_own.then_some(alloc_ask.name_index);
+        let asks_for_own = self.requirements.differ_by_alloc();
+        let asks_node = self.requirements.volumes.differ_by_alloc();
+        self.own_volumes_of = asks_node.then_some(alloc_ask.name_index);
         self.name_index = alloc_ask.name_index;
         self.tied_to = self.ties();
         if let Some(found) = self.find_preferred(alloc_ask, rng) {

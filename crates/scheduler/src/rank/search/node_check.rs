@@ -149,6 +149,9 @@ impl Search<'_, '_> {
         if self.is_next_to_another(position) {
             return Some(placement::DistinctHosts::REASON.to_owned());
         }
+        if let Some(fault) = self.csi_fault(position) {
+            return Some(fault);
+        }
         if !self.volumes_serve(position) {
             return Some(placement::VolumeAsks::REASON.to_owned());
         }

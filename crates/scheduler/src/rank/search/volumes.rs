@@ -43,8 +43,24 @@ impl Search<'_, '_> {
         })
     }
 
+    /// Returns why a node cannot give the allocation its storage systems' volumes. Those that all
+    /// allocations share were checked with the node, before the plan brought volumes to it.
+    pub(crate) fn csi_fault(&self, position: usize) -> Option<String> {
+        let csi = &self.requirements.csi;
+        let planned = self.cluster.csi(position);
+        if csi.is_empty() || (planned.is_empty() && !csi.differ_by_alloc()) {
+            return None;
+        }
+        let node = self.cluster.table.node(position)?;
+        let checked = csi.check(&node.value, self.name_index, planned, |_| Vec::new());
+        checked.err()
+    }
+
     /// Tells whether a node has the allocation's own volumes, and claims allow it.
     pub(crate) fn has_own_volumes(&self, position: usize) -> bool {
+        if self.csi_fault(position).is_some() {
+            return false;
+        }
         if let Some(tied_to) = &self.tied_to
             && !tied_to.contains(&self.cluster.row(position).id)
         {

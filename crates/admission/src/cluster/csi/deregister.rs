@@ -1,0 +1,68 @@
+//! Deregistration of volumes that no allocation uses, in two steps.
+
+use model::{CsiVolume, CsiVolumeKey, Indexed};
+use placement::csi::holders;
+use state::{Entity, Key, Snapshot, Write};
+
+use super::CsiRefusal;
+use crate::cluster::deletion::{self, Deletion};
+use crate::cluster::referenced::MAX_NAMED;
+
+/// Decides on the next step of deregistering a volume; `None`: there is none of that id. With `force`,
+/// attachments that no allocation uses are forgotten.
+///
+/// # Errors
+/// Allocations use it, or it is attached.
+pub fn deregister(
+    snapshot: &Snapshot,
+    key: &CsiVolumeKey,
+    force: bool,
+) -> Result<Option<Deletion<CsiRefusal>>, CsiRefusal> {
+    let Some(stored) = snapshot.csi_volume(key) else {
+        return Ok(None);
+    };
+    let in_use = in_use(snapshot, key, force);
+    let delete = || deletions(snapshot, key, stored);
+    deletion::next_step(stored.value.deleting, in_use, |it| mark(stored, it), delete).map(Some)
+}
+
+/// Returns the write that sets or removes the mark of a deletion.
+pub fn mark(stored: &Indexed<CsiVolume>, deleting: bool) -> Write {
+    let volume = CsiVolume {
+        deleting,
+        ..stored.value.clone()
+    };
+    Write::Update {
+        key: Key::CsiVolume(volume.key()),
+        modify_index: stored.modify_index,
+        entity: Entity::CsiVolume(Box::new(volume)),
+    }
+}
+
+fn in_use(snapshot: &Snapshot, key: &CsiVolumeKey, force: bool) -> Option<CsiRefusal> {
+    let id = key.id.to_string();
+    let users = holders::of(snapshot, key).take(MAX_NAMED);
+    let allocs: Vec<String> = users.map(|(view, _)| view.alloc.id.to_string()).collect();
+    if !allocs.is_empty() {
+        return Some(CsiRefusal::InUse { id, allocs });
+    }
+    let attached = snapshot.csi_attachments_of(key).next();
+    let attached = attached.filter(|_| !force);
+    attached.map(|(attachment, _)| CsiRefusal::Attached {
+        id,
+        node_id: attachment.node_id,
+    })
+}
+
+fn deletions(snapshot: &Snapshot, key: &CsiVolumeKey, stored: &Indexed<CsiVolume>) -> Vec<Write> {
+    let attachments = snapshot.csi_attachments_of(key);
+    let attachments = attachments.map(|(key, attachment)| Write::Delete {
+        key: Key::CsiAttachment(key.clone()),
+        modify_index: attachment.modify_index,
+    });
+    let volume = Write::Delete {
+        key: Key::CsiVolume(key.clone()),
+        modify_index: stored.modify_index,
+    };
+    [volume].into_iter().chain(attachments).collect()
+}

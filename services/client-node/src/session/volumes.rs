@@ -1,0 +1,73 @@
+//! Storage systems' volumes of allocations, from the current gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use csi_node::Mount;
+use model::AllocId;
+use proto::internal::v1::{CsiMount, CsiMountsRequest};
+use service_kit::request;
+use task_drivers::driver::BoxFuture;
+use task_runner::{VolumeSource, WantedVolume};
+
+use crate::session::gateways::Gateways;
+
+/// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The volumes of one node's allocations.
+pub(crate) struct Volumes {
+    pub(crate) gateways: Arc<Gateways>,
+    pub(crate) node_id: String,
+    pub(crate) secret: String,
+}
+
+/// Leaves out the secret.
+impl std::fmt::Debug for Volumes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Volumes")
+            .field("node_id", &self.node_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl VolumeSource for Volumes {
+    fn volumes(&self, alloc_id: AllocId) -> BoxFuture<'static, Result<Vec<WantedVolume>, String>> {
+        let message = CsiMountsRequest {
+            node_id: self.node_id.clone(),
+            secret: self.secret.clone(),
+            alloc_id: alloc_id.to_string(),
+        };
+        let gateways = Arc::clone(&self.gateways);
+        Box::pin(async move {
+            let asked = gateways
+                .call(async |mut client| client.csi_mounts(request(message, CALL_TIMEOUT)).await)
+                .await;
+            let answer = asked.map_err(|status| status.message().to_owned())?;
+            Ok(answer.mounts.into_iter().map(read).collect())
+        })
+    }
+}
+
+fn read(wire: CsiMount) -> WantedVolume {
+    WantedVolume {
+        waiting: Some(wire.waiting).filter(|reason| !reason.is_empty()),
+        mount: Mount {
+            name: wire.name,
+            namespace: wire.namespace,
+            volume_id: wire.volume_id,
+            external_id: wire.external_id,
+            plugin_id: wire.plugin_id,
+            usage: csi::capability::Use {
+                access_mode: wire.access_mode,
+                attachment_mode: wire.attachment_mode,
+                fs_type: wire.fs_type,
+                mount_flags: wire.mount_flags,
+            },
+            read_only: wire.read_only,
+            context: wire.context.into_iter().collect(),
+            publish_context: wire.publish_context.into_iter().collect(),
+            secrets: wire.secrets.into_iter().collect(),
+        },
+    }
+}

@@ -75,6 +75,8 @@ impl Snapshot {
             Key::NodePool(name) => self.node_pool(name).map(|row| of(row)),
             Key::Namespace(name) => self.namespace(name).map(|row| of(row)),
             Key::Volume(key) => self.volume(key).map(|row| of(row)),
+            Key::CsiVolume(key) => self.csi_volume(key).map(|row| of(row)),
+            Key::CsiAttachment(key) => self.csi_attachment(key).map(|row| of(row)),
             Key::VolumeClaim(id) => self.volume_claim(*id).map(|row| of(row)),
             Key::PeriodicLaunch(job) => self.periodic_launch(job).map(|row| of(row)),
             Key::DispatchToken(job, token) => self.dispatch_token(job, token).map(|row| of(row)),

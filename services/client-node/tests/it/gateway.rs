@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, Node, NodeId};
+use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
     AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, LookUpRequest,
@@ -74,6 +75,8 @@ pub(crate) struct Facts {
     pub(crate) failing_reports: usize,
     /// Reports of these are refused as invalid.
     pub(crate) refused: BTreeSet<AllocId>,
+    /// Path of a variable -> its items; empty: the gateway has no data.
+    pub(crate) variables: BTreeMap<String, BTreeMap<String, String>>,
     /// Behaves like a gateway of an earlier version: assignments have no report numbers.
     pub(crate) hides_numbers: bool,
 }
@@ -440,8 +443,25 @@ impl NodeSessions for Api {
     ) -> Result<Response<SignIdentitiesResponse>, Status> {
         Err(Status::unavailable("this gateway has no key"))
     }
-    /// No data: the templates of these tests look nothing up.
-    async fn look_up(&self, _: Request<LookUpRequest>) -> Result<Response<LookUpResponse>, Status> {
-        Err(Status::unavailable("this gateway has no data"))
+    async fn look_up(
+        &self,
+        request: Request<LookUpRequest>,
+    ) -> Result<Response<LookUpResponse>, Status> {
+        let facts = self.cluster.facts();
+        let Some(Data::Variable(path)) = request.into_inner().data else {
+            return Err(Status::unavailable("this gateway has no data"));
+        };
+        if facts.variables.is_empty() {
+            return Err(Status::unavailable("this gateway has no data"));
+        }
+        let found = facts.variables.get(&path).map(|items| v1::Variable {
+            path: path.clone(),
+            items: items.clone().into_iter().collect(),
+            ..v1::Variable::default()
+        });
+        Ok(Response::new(LookUpResponse {
+            variables: found.into_iter().collect(),
+            ..LookUpResponse::default()
+        }))
     }
 }

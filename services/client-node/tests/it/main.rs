@@ -18,5 +18,6 @@ mod reporting;
 mod restart_request;
 mod restarting;
 mod running;
+mod scripts;
 mod sessions;
 mod templates;

@@ -136,6 +136,7 @@ pub const METHODS: &[Method] = &[
     row("kafila.internal.v1.NodeSessions/ReportAllocations", NODES),
     row("kafila.internal.v1.NodeSessions/SignIdentities", NODES),
     row("kafila.internal.v1.NodeSessions/LookUp", NODES),
+    row("kafila.internal.v1.NodeSessions/WatchServices", NODES),
     row(
         "kafila.internal.v1.NodeIntroductions/Introduce",
         Access::Anyone,

@@ -2,6 +2,7 @@
 
 mod drivers;
 mod machine;
+mod names;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -58,6 +59,7 @@ pub struct App {
     node: Node,
     /// `None` on a simulated node.
     listeners: Option<Listeners>,
+    dns: Option<service_dns::Server>,
     /// The certificate that the node renews; `None`: operators do.
     own_certificate: Option<introduction::Files>,
 }
@@ -153,6 +155,7 @@ impl App {
             },
             vault,
             listeners: Some(listeners),
+            dns: names::bind(&config.dns).await?,
             own_certificate,
         };
         parts.machine.refresh().await;
@@ -192,6 +195,7 @@ impl App {
             },
             vault: None,
             listeners: None,
+            dns: None,
             own_certificate: None,
         };
         Self::assemble(config, opened, parts)
@@ -207,10 +211,12 @@ impl App {
             node_id: opened.identity.node_id.to_string(),
             secret: opened.identity.secret.clone(),
         };
+        let services = Arc::<service_watch::Services>::default();
         let look_ups = LookUps {
             gateways: Arc::clone(&gateways),
             node_id: tokens.node_id.clone(),
             secret: tokens.secret.clone(),
+            services: Arc::clone(&services),
         };
         let mut tasks = task_runner::Context {
             tokens: Arc::new(tokens),
@@ -240,6 +246,7 @@ impl App {
             identity: opened.identity,
             tasks: Arc::new(tasks),
             metrics: parts.metrics,
+            services,
         };
         Self {
             config,
@@ -250,6 +257,7 @@ impl App {
             machine,
             node,
             listeners: parts.listeners,
+            dns: parts.dns,
             own_certificate: parts.own_certificate,
         }
     }
@@ -266,6 +274,11 @@ impl App {
     /// Returns the address of its metrics; `None` for a simulated node.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.listeners.as_ref()?.metrics.local_addr().ok()
+    }
+
+    /// Returns the address of its names of services; `None`: it serves none.
+    pub fn dns_address(&self) -> Option<SocketAddr> {
+        self.dns.as_ref()?.local_addr().ok()
     }
 
     /// Runs until drained. Its tasks go on, unless the configuration says otherwise.
@@ -294,6 +307,7 @@ impl App {
                 node.subscribe(),
                 self.context.tasks.alloc_dir.clone(),
                 self.config.publish_allocation_metrics,
+                Arc::clone(&self.context.services),
             );
             self.registry
                 .register(|registry| registry.register_collector(Box::new(levels)));
@@ -348,6 +362,13 @@ impl App {
                 agent.read_usage(ended.clone()).await;
             }
         };
+        let naming = names::serve(
+            self.dns,
+            &self.config,
+            &self.context,
+            registry.clone(),
+            &ended,
+        );
         let ending = async {
             drain.cancelled().await;
             agent.ended().await;
@@ -356,7 +377,7 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -364,6 +385,7 @@ impl App {
             collecting,
             renewing,
             measuring,
+            naming,
             ending
         );
         served.and(watched)
@@ -394,6 +416,7 @@ struct Parts {
     machine: Machine,
     vault: Option<task_vault::Node>,
     listeners: Option<Listeners>,
+    dns: Option<service_dns::Server>,
     own_certificate: Option<introduction::Files>,
 }
 

@@ -14,6 +14,7 @@ use lifecycle::gc::Thresholds;
 use model::NodePool;
 use model::node::MAX_NAME_BYTES;
 use serde::{Deserialize, Serialize};
+pub use service_dns::DnsConfig;
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
@@ -83,6 +84,7 @@ pub struct Config {
     pub drivers: DriversConfig,
     pub network: NetworkConfig,
     pub vault: VaultConfig,
+    pub dns: DnsConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
     #[serde(with = "duration")]
@@ -247,6 +249,7 @@ impl Default for Config {
             drivers: DriversConfig::default(),
             network: NetworkConfig::default(),
             vault: VaultConfig::default(),
+            dns: DnsConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             artifact: ArtifactConfig::default(),
@@ -363,6 +366,9 @@ impl Config {
         if let Err((field, problem)) = self.vault.check() {
             return wrong(&format!("vault.{field}"), problem);
         }
+        if let Err((field, problem)) = self.dns.check() {
+            return wrong(&format!("dns.{field}"), problem);
+        }
         if let Some((field, problem)) = self.network.problem() {
             return wrong(field, problem);
         }
@@ -414,6 +420,7 @@ impl service_kit::print::Documented for Config {
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
         vault::CONFIG_SOURCE,
+        service_dns::SOURCE,
     ];
 }
 
@@ -435,6 +442,7 @@ mod tests {
             "drivers.exec",
             "network",
             "vault",
+            "dns",
             "gc",
             "artifact",
         ] {

@@ -12,8 +12,9 @@ use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer
 use proto::internal::v1::{
     AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, LookUpRequest,
     LookUpResponse, NewerReport, RegisterNodeRequest, RegisterNodeResponse,
-    ReportAllocationsRequest, ReportAllocationsResponse, SignIdentitiesRequest,
-    SignIdentitiesResponse, WatchAllocationsRequest,
+    ReportAllocationsRequest, ReportAllocationsResponse, ServiceInstance, ServiceInstances,
+    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest, WatchServicesRequest,
+    WatchServicesResponse,
 };
 use proto::v1;
 use service_kit::CancellationToken;
@@ -23,7 +24,7 @@ use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::transport::Server;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 /// Timeout of these tests; an idle machine takes moments.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -75,6 +76,8 @@ pub(crate) struct Facts {
     pub(crate) failing_reports: usize,
     /// Reports of these are refused as invalid.
     pub(crate) refused: BTreeSet<AllocId>,
+    /// Name of a service -> its instances.
+    pub(crate) services: BTreeMap<String, Vec<ServiceInstance>>,
     /// Path of a variable -> its items; empty: the gateway has no data.
     pub(crate) variables: BTreeMap<String, BTreeMap<String, String>>,
     /// Behaves like a gateway of an earlier version: assignments have no report numbers.
@@ -370,6 +373,48 @@ impl NodeSessions for Api {
             status: facts.node_status.to_owned(),
             ..HeartbeatResponse::default()
         }))
+    }
+
+    type WatchServicesStream =
+        Pin<Box<dyn Stream<Item = Result<WatchServicesResponse, Status>> + Send>>;
+
+    /// Answers each request with the instances of its services, and again after each change.
+    async fn watch_services(
+        &self,
+        request: Request<Streaming<WatchServicesRequest>>,
+    ) -> Result<Response<Self::WatchServicesStream>, Status> {
+        let mut requests = request.into_inner();
+        let first = requests.message().await?.unwrap();
+        self.check(&first.node_id)?;
+        let cluster = self.cluster.clone();
+        let changes = tokio_stream::wrappers::WatchStream::new(self.cluster.changed.subscribe());
+        let names = Arc::new(Mutex::new(first.services));
+        let newest = Arc::clone(&names);
+        let asked = requests.map(move |request| {
+            *newest.lock().unwrap() = request?.services;
+            Ok(())
+        });
+        let due = asked.merge(changes.map(|_| Ok(())));
+        let responses = due.map(move |due: Result<(), Status>| {
+            due?;
+            let facts = cluster.facts();
+            let names = names.lock().unwrap().clone().into_iter();
+            let changed = names.map(|service| ServiceInstances {
+                instances: facts
+                    .services
+                    .get(&service.name)
+                    .cloned()
+                    .unwrap_or_default(),
+                refusal: String::new(),
+                service: Some(service),
+            });
+            Ok(WatchServicesResponse {
+                changed: changed.collect(),
+            })
+        });
+        let cut = self.cut.clone();
+        let until_cut = futures::StreamExt::take_until(responses, cut.cancelled_owned());
+        Ok(Response::new(Box::pin(until_cut)))
     }
 
     type WatchAllocationsStream =

@@ -11,6 +11,7 @@ mod gateway;
 mod light;
 mod logs;
 mod metrics;
+mod names;
 mod networks;
 mod node;
 mod offers;

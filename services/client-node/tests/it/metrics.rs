@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::gateway::{Cluster, Gateway, LIMIT};
 use crate::node::{Place, Running, service};
 
-async fn scrape(address: SocketAddr) -> String {
+pub(crate) async fn scrape(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(get).await.unwrap();
@@ -20,7 +20,7 @@ async fn scrape(address: SocketAddr) -> String {
 }
 
 /// Returns the value of the series that begins so.
-fn value(text: &str, series: &str) -> Option<f64> {
+pub(crate) fn value(text: &str, series: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with(series))?;
     line.rsplit_once(' ')?.1.parse().ok()
 }

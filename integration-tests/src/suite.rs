@@ -4,7 +4,7 @@
 //! restarts.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -285,6 +285,8 @@ impl Suite {
                 self.data_dir(name).to_string_lossy().into_owned(),
             ));
             settings.push(("NAME", name.to_owned()));
+            // Used where the nodes' configuration turns it on.
+            settings.push(("DNS__LISTEN", self.dns_address(name).to_string()));
         } else {
             settings.push(("ETCD__ENDPOINTS", self.store()));
         }
@@ -297,6 +299,11 @@ impl Suite {
             settings.push(("COMPACTION_HISTORY", "0s".to_owned()));
         }
         settings
+    }
+
+    /// Returns the address at which a node serves names of services, if its configuration says so.
+    pub fn dns_address(&self, name: &str) -> SocketAddr {
+        (self.ip, self.port(name) + 2_000).into()
     }
 
     /// Kills the process `name` with SIGKILL.

@@ -9,7 +9,7 @@ pub use restart::{NoProcess, RestartRefusal};
 
 use std::collections::BTreeMap;
 
-use model::{AllocClient, ServiceOwner, Timestamp};
+use model::{AllocClient, ServiceHealth, ServiceOwner, Timestamp};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -230,6 +230,11 @@ impl AllocRunner {
         let running = self.state.tasks.iter().filter(|(_, task)| task.is_served());
         owners.extend(running.map(|(name, _)| ServiceOwner::Task(name.clone())));
         owners
+    }
+
+    /// Returns the result of the checks of a registered service, given its owner and position.
+    pub fn service_health(&self, owner: &ServiceOwner, service: usize) -> ServiceHealth {
+        self.checks.service_health(owner, service)
     }
 
     /// Returns the service checks that the loop has to run, with their states.

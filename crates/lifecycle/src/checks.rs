@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::service::{InitialStatus, OnUpdate, ServiceCheck};
-use model::{Service, ServiceOwner, Timestamp};
+use model::{Service, ServiceHealth, ServiceOwner, Timestamp};
 
 use crate::time::{Now, Uptime};
 
@@ -26,11 +26,21 @@ pub struct CheckKey {
 /// The result of one run of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckResult {
-    pub passed: bool,
+    pub outcome: CheckOutcome,
     /// Status of the HTTP response; 0: none.
     pub code: u16,
     /// The answer, or the reason of the failure.
     pub output: String,
+}
+
+/// The verdict on one run of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckOutcome {
+    Passed,
+    /// Scripts alone warn.
+    Warned,
+    #[default]
+    Failed,
 }
 
 /// State of a check, as users see it.
@@ -39,6 +49,8 @@ pub enum CheckStatus {
     #[default]
     Pending,
     Success,
+    /// Counts as a failure unless the job ignores warnings.
+    Warning,
     Failure,
 }
 
@@ -47,6 +59,7 @@ impl CheckStatus {
         match self {
             Self::Pending => "pending",
             Self::Success => "success",
+            Self::Warning => "warning",
             Self::Failure => "failure",
         }
     }
@@ -117,26 +130,54 @@ impl Watched {
     }
 
     fn record(&mut self, now: Now, result: CheckResult, counts_from: Uptime) {
-        let is_success = result.passed;
+        let outcome = result.outcome;
         self.last = Some((result, now.wall));
-        if is_success {
-            self.failures = 0;
-            self.unhealthy_since = None;
-            self.successes = self.successes.saturating_add(1);
-            let enough = self.check.success_before_passing.max(1);
-            if self.successes >= enough && self.status != CheckStatus::Success {
-                self.status = CheckStatus::Success;
-                self.healthy_since = now.uptime;
+        let was_healthy = self.is_healthy();
+        match outcome {
+            CheckOutcome::Passed => {
+                self.failures = 0;
+                self.unhealthy_since = None;
+                self.successes = self.successes.saturating_add(1);
+                if self.successes >= self.check.success_before_passing.max(1) {
+                    self.status = CheckStatus::Success;
+                }
             }
-        } else {
-            self.successes = 0;
-            self.failures = self.failures.saturating_add(1);
-            if self.failures >= self.check.failures_before_critical.max(1) {
-                self.status = CheckStatus::Failure;
+            CheckOutcome::Warned => {
+                (self.successes, self.failures) = (0, 0);
+                self.status = CheckStatus::Warning;
             }
-            if self.status == CheckStatus::Failure && now.uptime >= counts_from {
+            CheckOutcome::Failed => {
+                self.successes = 0;
+                self.failures = self.failures.saturating_add(1);
+                if self.failures >= self.check.failures_before_critical.max(1) {
+                    self.status = CheckStatus::Failure;
+                }
+            }
+        }
+        if !was_healthy && self.is_healthy() {
+            self.healthy_since = now.uptime;
+        }
+        let ignores_warnings = self
+            .check
+            .check_restart
+            .is_some_and(|it| it.ignore_warnings);
+        match self.status {
+            CheckStatus::Warning if ignores_warnings => self.unhealthy_since = None,
+            CheckStatus::Warning | CheckStatus::Failure
+                if outcome != CheckOutcome::Passed && now.uptime >= counts_from =>
+            {
                 self.unhealthy_since.get_or_insert(now.uptime);
             }
+            _ => {}
+        }
+    }
+
+    /// Returns whether the allocation may be healthy.
+    fn is_healthy(&self) -> bool {
+        match self.status {
+            CheckStatus::Success => true,
+            CheckStatus::Warning => self.check.on_update == OnUpdate::IgnoreWarnings,
+            CheckStatus::Pending | CheckStatus::Failure => false,
         }
     }
 
@@ -150,8 +191,8 @@ impl Watched {
         Some(since.plus(rest))
     }
 
-    /// Returns the task that the check restarts; `None`: all running ones.
-    pub(crate) fn target<'a>(&'a self, owner: &'a ServiceOwner) -> Option<&'a str> {
+    /// Returns the task that the check restarts, and that a script runs in; `None`: all running ones.
+    pub fn target<'a>(&'a self, owner: &'a ServiceOwner) -> Option<&'a str> {
         match owner {
             ServiceOwner::Task(task) => Some(task),
             ServiceOwner::Group => {
@@ -260,11 +301,31 @@ impl Checks {
         deadlines.min()
     }
 
+    /// Returns the result of the checks of a service, given its owner and position.
+    pub(crate) fn service_health(&self, owner: &ServiceOwner, service: usize) -> ServiceHealth {
+        let first = CheckKey {
+            owner: owner.clone(),
+            service,
+            check: 0,
+        };
+        let from_first = self.watched.range(first..);
+        let own = from_first.take_while(|(key, _)| key.owner == *owner && key.service == service);
+        let mut health = ServiceHealth::Passing;
+        for (_, watched) in own {
+            match watched.status {
+                CheckStatus::Failure => return ServiceHealth::Failing,
+                CheckStatus::Pending => health = ServiceHealth::Pending,
+                CheckStatus::Success | CheckStatus::Warning => {}
+            }
+        }
+        health
+    }
+
     /// Returns the health of all checks that count for deployments; without any they have always passed.
     pub(crate) fn health(&self) -> Health {
         let mut since = Uptime(0);
         for watched in self.watched.values().filter(|it| it.counts_for_health()) {
-            if watched.status != CheckStatus::Success {
+            if !watched.is_healthy() {
                 return Health::NotPassing;
             }
             since = since.max(watched.healthy_since);
@@ -276,7 +337,7 @@ impl Checks {
     /// and the name of the check.
     pub(crate) fn failing(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
         let counted = self.watched.iter().filter(|(_, it)| it.counts_for_health());
-        let failing = counted.filter(|(_, it)| it.status != CheckStatus::Success);
+        let failing = counted.filter(|(_, it)| !it.is_healthy());
         failing.map(|(key, it)| (it.target(&key.owner), it.check.name.as_str()))
     }
 }

@@ -46,6 +46,12 @@ pub enum Event {
         attempt: u32,
         error: String,
     },
+    /// A hook fails the running task, which ends for good.
+    Failed {
+        task: String,
+        attempt: u32,
+        reason: String,
+    },
     /// The result of one run of a service check; `epoch` is that of its watch.
     Checked {
         key: CheckKey,

@@ -43,7 +43,7 @@ pub use assignment::{
     Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update,
     predecessors_first,
 };
-pub use checks::{CheckKey, CheckResult, CheckStatus, Watched};
+pub use checks::{CheckKey, CheckOutcome, CheckResult, CheckStatus, Watched};
 pub use effect::Effect;
 pub use event::{Event, RestartScope, StartFailure, StartStep};
 pub use reports::{LastReport, Report, ReportQueue};

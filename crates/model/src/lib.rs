@@ -105,7 +105,9 @@ pub use resources::{
 pub use revocation::NodeRevocation;
 pub use scaling::{Scaling, ScalingEvent, ScalingEvents, TaskScaling};
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
-pub use service::{AllocServices, Service, ServiceOwner, ServiceRegistration, registration_id};
+pub use service::{
+    AllocServices, Service, ServiceHealth, ServiceOwner, ServiceRegistration, registration_id,
+};
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};

@@ -78,7 +78,7 @@ pub enum OnUpdate {
     /// The check has to pass.
     #[default]
     RequireHealthy,
-    /// As `RequireHealthy`: the checks of Kafila have no warnings.
+    /// The check has to pass or warn.
     IgnoreWarnings,
     /// The check does not count.
     Ignore,
@@ -108,9 +108,14 @@ pub struct ServiceCheck {
     /// The address to ask; `None`: the service's mode, where that is not [`AddressMode::Auto`], else the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_mode: Option<AddressMode>,
-    /// Task that the check restarts; empty: the service's.
+    /// Task that the check restarts, and that a script runs in; empty: the service's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
+    /// Program of a script.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
     #[serde(with = "duration_ns")]
     pub interval: Duration,
     #[serde(with = "duration_ns")]
@@ -137,6 +142,8 @@ pub struct ServiceCheck {
     /// Name of the service in a gRPC health request; empty: the whole server.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub grpc_service: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grpc_use_tls: bool,
     /// State before the first result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_status: Option<InitialStatus>,
@@ -158,16 +165,19 @@ pub enum CheckType {
     Http,
     Tcp,
     Grpc,
+    /// A command inside a task.
+    Script,
 }
 
 impl CheckType {
-    pub const ALL: [Self; 3] = [Self::Http, Self::Tcp, Self::Grpc];
+    pub const ALL: [Self; 4] = [Self::Http, Self::Tcp, Self::Grpc, Self::Script];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Tcp => "tcp",
             Self::Grpc => "grpc",
+            Self::Script => "script",
         }
     }
 }
@@ -201,6 +211,7 @@ pub struct CheckRestart {
     /// Time after a start in which failures do not count.
     #[serde(with = "duration_ns")]
     pub grace: Duration,
+    /// Warnings are no failures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_warnings: bool,
 }
@@ -230,6 +241,36 @@ pub struct ServiceRegistration {
     /// Name of the service's task; empty: it is the group's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
+    #[serde(default, skip_serializing_if = "ServiceHealth::is_passing")]
+    pub health: ServiceHealth,
+}
+
+/// The result of a registration's checks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceHealth {
+    /// All have passed or warned, or there are none.
+    #[default]
+    Passing,
+    /// None has failed, and some have no result yet.
+    Pending,
+    Failing,
+}
+
+impl ServiceHealth {
+    pub const ALL: [Self; 3] = [Self::Passing, Self::Pending, Self::Failing];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passing => "passing",
+            Self::Pending => "pending",
+            Self::Failing => "failing",
+        }
+    }
+
+    fn is_passing(&self) -> bool {
+        *self == Self::Passing
+    }
 }
 
 /// The registrations of one allocation: the value of `service/<allocation>`.

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
 use admission::nodes::node_evals::EvalInputs;
@@ -18,12 +19,12 @@ use proto::internal::v1::{
     AllocationsUpdate, CsiMountsRequest, CsiMountsResponse, HeartbeatRequest, HeartbeatResponse,
     LookUpRequest, LookUpResponse, NewerReport, RegisterNodeRequest, RegisterNodeResponse,
     ReportAllocationsRequest, ReportAllocationsResponse, SignIdentitiesRequest,
-    SignIdentitiesResponse, WatchAllocationsRequest,
+    SignIdentitiesResponse, WatchAllocationsRequest, WatchServicesRequest, WatchServicesResponse,
 };
 use service_kit::current_trace_parent;
 use state::Snapshot;
-use tokio::time::Instant;
-use tonic::{Request, Response, Status};
+use tokio::time::{Instant, timeout};
+use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, info};
 
 use crate::csi;
@@ -32,7 +33,10 @@ use crate::look_ups;
 use crate::node_gateway::NodeGateway;
 use crate::report_loop::Stored;
 use crate::requests::{read_node, read_reports, stored_size};
-use crate::watch;
+use crate::{service_watch, watch};
+
+/// Wait for the first request of a stream, which nodes send with its beginning.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Implements the RPCs of nodes. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -49,6 +53,8 @@ pub fn service(gateway: Arc<NodeGateway>) -> NodeSessionsServer<NodeApi> {
 impl NodeSessions for NodeApi {
     type WatchAllocationsStream =
         Pin<Box<dyn Stream<Item = Result<AllocationsUpdate, Status>> + Send>>;
+    type WatchServicesStream =
+        Pin<Box<dyn Stream<Item = Result<WatchServicesResponse, Status>> + Send>>;
 
     async fn register(
         &self,
@@ -146,6 +152,23 @@ impl NodeSessions for NodeApi {
             csi::mounts(&self.gateway, node_id, &request).await
         });
         Ok(Response::new(answer.await?))
+    }
+
+    async fn watch_services(
+        &self,
+        request: Request<Streaming<WatchServicesRequest>>,
+    ) -> Result<Response<Self::WatchServicesStream>, Status> {
+        let caller = Caller::of(request.extensions());
+        let mut requests = request.into_inner();
+        let first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("no request came"))??;
+        let first = first.ok_or_else(|| Status::invalid_argument("the stream has no request"))?;
+        let node = self
+            .open_session(&caller, &first.node_id, &first.secret)
+            .await?;
+        let gateway = Arc::clone(&self.gateway);
+        let responses = service_watch::open(gateway, node.value.id, first, requests)?;
+        Ok(Response::new(Box::pin(responses)))
     }
 }
 

@@ -10,7 +10,8 @@
 //! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
 //! [`restart`] restarts tasks, [`exec`] passes on commands beside them, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
-//! issues the certificates of nodes. [`identities`] signs the tokens of tasks with a key of
+//! issues the certificates of nodes. `service_watch` is the stream of the services that a node looks up, from
+//! the `service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key of
 //! [`keyring`], which `keyring_loop` rotates. [`csi`] attaches storage systems' volumes for nodes and calls
 //! their plugins, `detach_loop` detaches them.
 
@@ -39,6 +40,9 @@ pub mod report_loop;
 mod report_transactions;
 mod requests;
 pub mod restart;
+mod service_index;
+mod service_loop;
+mod service_watch;
 mod services_loop;
 pub mod sessions;
 pub mod variables;

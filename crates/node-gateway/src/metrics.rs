@@ -11,6 +11,8 @@ use prometheus_client::registry::Registry;
 #[derive(Clone, Debug)]
 pub struct Metrics {
     pub node_sessions: Gauge,
+    /// Streams of services.
+    pub service_streams: Gauge,
     pub heartbeats: Counter,
     /// Heartbeats that were refused because the relay to the cluster-controller does not work.
     pub heartbeats_refused: Counter,
@@ -43,6 +45,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             node_sessions: Gauge::default(),
+            service_streams: Gauge::default(),
             heartbeats: Counter::default(),
             heartbeats_refused: Counter::default(),
             liveness_messages: Counter::default(),
@@ -130,6 +133,11 @@ impl Metrics {
                 "node_sessions",
                 "Open streams of assignments",
                 &metrics.node_sessions,
+            ),
+            (
+                "service_streams",
+                "Open streams of the services that nodes look up",
+                &metrics.service_streams,
             ),
             (
                 "liveness_pending",

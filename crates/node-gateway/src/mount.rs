@@ -15,6 +15,7 @@ use crate::keyring::{self, Signer};
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
+use crate::service_loop::{self, SharedIndex};
 use crate::sessions::Sessions;
 use crate::{detach_loop, dispatch_loop, keyring_loop, liveness_loop, report_loop, services_loop};
 
@@ -42,6 +43,7 @@ pub fn mount(
         reports,
         metrics,
         introducing: Semaphore::new(MAX_INTRODUCTIONS),
+        services: Arc::new(SharedIndex::default()),
         signer: Signer::new(config_keyring),
         drain,
     };
@@ -84,6 +86,12 @@ impl Mounted {
         let (core, metrics) = (Arc::clone(&gateway.core), gateway.metrics.clone());
         // Each batch has a trace of its own.
         loops.spawn(report_loop::run(core, metrics, self.queue, stop.clone()));
+        let (core, index) = (Arc::clone(&gateway.core), Arc::clone(&gateway.services));
+        let subscribed = core.replica.subscribe();
+        loops.spawn(
+            service_loop::run(index, core, subscribed, stop.clone())
+                .instrument(info_span!("service_loop")),
+        );
         let core = Arc::clone(&gateway.core);
         loops.spawn(services_loop::run(core, stop.clone()).instrument(info_span!("services_loop")));
         loops.spawn(

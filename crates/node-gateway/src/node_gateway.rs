@@ -12,6 +12,7 @@ use crate::keyring::{KeyringFile, Signer};
 use crate::metrics::Metrics;
 use crate::node_ca::NodeCa;
 use crate::report_loop::ReportHandle;
+use crate::service_loop::SharedIndex;
 use crate::sessions::Sessions;
 
 /// The answer of a heartbeat that is the same for all nodes.
@@ -42,6 +43,8 @@ pub struct NodeGateway {
     pub metrics: Metrics,
     /// Introductions in progress.
     pub introducing: Semaphore,
+    /// Services by name, for the streams of nodes.
+    pub(crate) services: Arc<SharedIndex>,
     pub signer: Signer,
     pub drain: CancellationToken,
 }

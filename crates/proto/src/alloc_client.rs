@@ -1,8 +1,8 @@
 //! The reported state of an allocation: its status, its tasks' states, its health.
 
 use model::{
-    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, NetworkStatus, ServiceRegistration,
-    TaskEvent, TaskPhase, TaskState,
+    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, NetworkStatus, ServiceHealth,
+    ServiceRegistration, TaskEvent, TaskPhase, TaskState,
 };
 
 use crate::fields::{
@@ -55,6 +55,10 @@ fn read_service(wire: v1::ReportedService) -> Read<ServiceRegistration> {
         address: wire.address,
         port: narrow(wire.port, u16::MAX).at("port")?,
         task: wire.task,
+        health: match wire.health.as_str() {
+            "" => ServiceHealth::Passing,
+            text => word(text, &ServiceHealth::ALL, ServiceHealth::as_str).at("health")?,
+        },
     })
 }
 
@@ -68,6 +72,7 @@ impl From<&ServiceRegistration> for v1::ReportedService {
             address: registration.address.clone(),
             port: u32::from(registration.port),
             task: registration.task.clone(),
+            health: registration.health.as_str().to_owned(),
         }
     }
 }

@@ -150,6 +150,7 @@ pub const METHODS: &[Method] = &[
     row("kafila.internal.v1.NodeSessions/SignIdentities", NODES),
     row("kafila.internal.v1.NodeSessions/LookUp", NODES),
     row("kafila.internal.v1.NodeSessions/CsiMounts", NODES),
+    row("kafila.internal.v1.NodeSessions/WatchServices", NODES),
     row(
         "kafila.internal.v1.NodeIntroductions/Introduce",
         Access::Anyone,

@@ -6,7 +6,8 @@
 //! supervisor; [`files`] in the supervisor's directory; [`run`] is its main function; [`task`]
 //! starts or adopts the task, in its [`network`] or with [`isolation`]; [`reap`] waits for the task and
 //! kills its remaining processes; [`logs`] copies its output; [`control`] answers the agent. [`command`]
-//! turns a process of the agent into a command beside the task.
+//! turns a process of the agent into a command beside the task, and [`own_program`] keeps the agent's program
+//! from isolated tasks.
 //!
 //! The directory identifies the supervisor: a restarted agent finds it there, connects to its socket
 //! and catches up. The agent creates the listening socket and passes it as standard input, so a
@@ -20,6 +21,7 @@ pub(crate) mod isolation;
 mod logs;
 pub(crate) mod mode;
 mod network;
+mod own_program;
 pub(crate) mod protocol;
 mod reap;
 mod run;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lifecycle::{CheckKey, CheckResult, Event, Watched};
 use model::ServiceOwner;
+use model::service::CheckType;
 use rand::RngExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::Instrument;
@@ -11,6 +12,7 @@ use tracing::Instrument;
 use crate::check_view::CheckView;
 use crate::probe::Probe;
 use crate::runner::Runner;
+use crate::script::ScriptCheck;
 use crate::services;
 
 impl Runner {
@@ -64,7 +66,17 @@ impl Runner {
         let wanted = (services::mode_of_check(service, check), &*check.port);
         let addresses = (&*facts, own.as_ref());
         let target = services::target(assignment, (&key.owner, service), wanted, &env, addresses);
-        let probe = Probe::new(check, target, &env);
+        let run = if check.check_type == CheckType::Script {
+            let line = std::iter::once(&check.command).chain(&check.args);
+            Run::Script(ScriptCheck {
+                task: watched.target(&key.owner).unwrap_or_default().to_owned(),
+                line: line.map(|word| env.interpolate(word)).collect(),
+                limit: check.timeout,
+                runner: self.commands.clone(),
+            })
+        } else {
+            Run::Probe(Probe::new(check, target, &env))
+        };
         let (interval, limit, epoch) = (check.interval, check.timeout, watched.epoch);
         let answers = self.answers.clone();
         Some(async move {
@@ -73,12 +85,17 @@ impl Runner {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                let result = timeout(limit, probe.run())
-                    .await
-                    .unwrap_or_else(|_| CheckResult {
-                        output: format!("no answer within {}s", limit.as_secs_f64()),
-                        ..CheckResult::default()
-                    });
+                let result = match &run {
+                    Run::Probe(probe) => {
+                        timeout(limit, probe.run())
+                            .await
+                            .unwrap_or_else(|_| CheckResult {
+                                output: format!("no answer within {}s", limit.as_secs_f64()),
+                                ..CheckResult::default()
+                            })
+                    }
+                    Run::Script(script) => script.run().await,
+                };
                 let key = key.clone();
                 if answers
                     .send(Event::Checked { key, epoch, result })
@@ -128,6 +145,12 @@ impl Runner {
         });
         views.collect()
     }
+}
+
+/// One run of a check.
+enum Run {
+    Probe(Probe),
+    Script(ScriptCheck),
 }
 
 /// Returns the pause before the first run of a check: between a quarter and three quarters of its

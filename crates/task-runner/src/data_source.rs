@@ -12,8 +12,8 @@ use template_watch::{FetchError, Fetched};
 
 /// The interval of looks at a variable, or at a list of them: a gateway reads the store for each.
 const VARIABLE_INTERVAL: Duration = Duration::from_secs(5);
-/// The interval of looks at services, which a gateway has in memory: a back end that is gone leaves
-/// the file of a proxy within three seconds, with the time of a rendering.
+/// The interval of looks at services. The node has their instances in memory: a back end that is gone
+/// leaves the file of a proxy within three seconds, with the time of a rendering.
 const SERVICE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The task that asks.

@@ -16,6 +16,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use service_watch::Services;
 use task_drivers::Usage;
 use tokio::sync::watch;
 
@@ -51,6 +52,7 @@ pub struct Levels {
     alloc_dir: Option<PathBuf>,
     /// True: each task has metrics of its own.
     with_tasks: bool,
+    services: Arc<Services>,
 }
 
 /// Labels of a task.
@@ -63,6 +65,7 @@ impl Levels {
         node: watch::Receiver<Node>,
         alloc_dir: Option<PathBuf>,
         with_tasks: bool,
+        services: Arc<Services>,
     ) -> Self {
         Self {
             source,
@@ -70,6 +73,7 @@ impl Levels {
             node,
             alloc_dir,
             with_tasks,
+            services,
         }
     }
 
@@ -186,6 +190,9 @@ impl Collector for Levels {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_allocations(&mut encoder)?;
         self.encode_machine(&mut encoder)?;
+        let help = "Age of the answers about services, in seconds; 0 while none is asked for";
+        let age = shown(self.services.age().as_secs());
+        gauge(&mut encoder, "services_age_seconds", help, age)?;
         if self.with_tasks {
             self.encode_tasks(&mut encoder)?;
         }

@@ -11,8 +11,9 @@
 //! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
 //! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
-//! `checks` runs service checks, and `probe` one request of a check; [`exec`] runs commands beside tasks;
-//! [`levels`] has the metrics that are read at each scrape.
+//! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
+//! changed template; [`exec`] runs commands beside tasks; [`levels`] has the metrics that are read at each
+//! scrape.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.
@@ -37,6 +38,7 @@ mod probe;
 pub mod reporter;
 mod run;
 mod runner;
+mod script;
 mod services;
 mod sources;
 mod templates;

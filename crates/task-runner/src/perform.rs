@@ -255,7 +255,13 @@ impl Runner {
         let owners = self.machine.registered();
         let own = |task: &str| self.driver_address(task);
         let mut client = AllocClient {
-            services: services::registrations(&self.assignment, &owners, &self.facts(), own),
+            services: services::registrations(
+                &self.assignment,
+                &owners,
+                &self.facts(),
+                own,
+                |owner, service| self.machine.service_health(owner, service),
+            ),
             network: self.network.status(),
             ..self.machine.client()
         };

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
-use lifecycle::CheckResult;
+use lifecycle::{CheckOutcome, CheckResult};
 use model::service::{CheckType, ServiceCheck};
 use task_drivers::TaskEnv;
 use tls::{Clients, Connector, Credentials, Expect, Files, ServerName, Verify};
@@ -24,7 +24,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::services::Target;
 
 /// The kept part of an answer. Source: Nomad's limit.
-const MAX_OUTPUT_BYTES: usize = 3 * 1_024;
+pub(crate) const MAX_OUTPUT_BYTES: usize = 3 * 1_024;
 
 /// A check with the values of its node.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ pub(crate) struct Probe {
     header: BTreeMap<String, Vec<String>>,
     body: String,
     grpc_service: String,
+    grpc_uses_tls: bool,
     /// Loaded by the first run over TLS that can: reading the system's certificates takes milliseconds.
     credentials: OnceCell<Credentials>,
 }
@@ -62,6 +63,7 @@ impl Probe {
             header: header.collect(),
             body: env.interpolate(&check.body),
             grpc_service: env.interpolate(&check.grpc_service),
+            grpc_uses_tls: check.grpc_use_tls,
             credentials: OnceCell::new(),
         }
     }
@@ -75,6 +77,7 @@ impl Probe {
             CheckType::Tcp => self.connect(target).await.map(|_| success("connected")),
             CheckType::Http => self.http(target).await,
             CheckType::Grpc => self.grpc(target).await,
+            CheckType::Script => Err("scripts have no address".to_owned()),
         };
         answer.unwrap_or_else(|error| failure(&error))
     }
@@ -90,6 +93,13 @@ impl Probe {
         if !self.is_https {
             return self.request(target, stream).await;
         }
+        let connector = self.connector().await?.for_http1();
+        let stream = connector.handshake(stream, &target.host).await;
+        let stream = stream.map_err(|error| format!("TLS with {}: {error}", target.authority()))?;
+        self.request(target, stream).await
+    }
+
+    async fn connector(&self) -> Result<Connector, String> {
         let credentials = self.credentials.get_or_try_init(|| load(self.skip_verify));
         let credentials = credentials.await?.clone();
         let expect = match self.server_name.as_str() {
@@ -99,10 +109,7 @@ impl Probe {
                     .map_err(|error| format!("tls_server_name {name:?}: {error}"))?,
             ),
         };
-        let connector = Connector::new(credentials, expect).for_http1();
-        let stream = connector.handshake(stream, &target.host).await;
-        let stream = stream.map_err(|error| format!("TLS with {}: {error}", target.authority()))?;
-        self.request(target, stream).await
+        Ok(Connector::new(credentials, expect))
     }
 
     async fn request<S>(&self, target: &Target, stream: S) -> Result<CheckResult, String>
@@ -127,7 +134,11 @@ impl Probe {
             output.truncate(MAX_OUTPUT_BYTES);
             Ok(CheckResult {
                 // Source: Nomad's public behaviour.
-                passed: (200..400).contains(&code),
+                outcome: if (200..400).contains(&code) {
+                    CheckOutcome::Passed
+                } else {
+                    CheckOutcome::Failed
+                },
                 code,
                 output: String::from_utf8_lossy(&output).into_owned(),
             })
@@ -161,9 +172,20 @@ impl Probe {
     }
 
     async fn grpc(&self, target: &Target) -> Result<CheckResult, String> {
-        let endpoint = Endpoint::from_shared(format!("http://{}", target.authority()));
+        let scheme = if self.grpc_uses_tls { "https" } else { "http" };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{}", target.authority()));
         let endpoint = endpoint.map_err(|error| error.to_string())?;
-        let mut client = HealthClient::new(net::connect_lazy(&endpoint));
+        let channel = if self.grpc_uses_tls {
+            let connecting = endpoint.connect_with_connector(self.connector().await?);
+            let connected = connecting.await.map_err(|error| {
+                let reason = service_kit::run::chain(&error);
+                format!("TLS with {}: {reason}", target.authority())
+            });
+            connected?
+        } else {
+            net::connect_lazy(&endpoint)
+        };
+        let mut client = HealthClient::new(channel);
         let request = HealthCheckRequest {
             service: self.grpc_service.clone(),
         };
@@ -200,7 +222,7 @@ async fn load(skip_verify: bool) -> Result<Credentials, String> {
 
 fn success(output: &str) -> CheckResult {
     CheckResult {
-        passed: true,
+        outcome: CheckOutcome::Passed,
         code: 0,
         output: output.to_owned(),
     }
@@ -208,7 +230,7 @@ fn success(output: &str) -> CheckResult {
 
 fn failure(output: &str) -> CheckResult {
     CheckResult {
-        passed: false,
+        outcome: CheckOutcome::Failed,
         ..success(output)
     }
 }
@@ -262,6 +284,10 @@ mod tests {
         Probe::new(check, Some(Target { host, port }), &env)
     }
 
+    fn has_passed(result: &CheckResult) -> bool {
+        result.outcome == CheckOutcome::Passed
+    }
+
     fn of(check_type: CheckType) -> ServiceCheck {
         ServiceCheck {
             check_type,
@@ -282,7 +308,7 @@ mod tests {
             code.store(status, Ordering::SeqCst);
             let result = probe(&check, port).run().await;
             assert_eq!(
-                (result.passed, result.code),
+                (has_passed(&result), result.code),
                 (passed, status),
                 "{}",
                 result.output
@@ -302,7 +328,7 @@ mod tests {
             header: [("X-A".to_owned(), vec!["1".to_owned(), "2".to_owned()])].into(),
             ..of(CheckType::Http)
         };
-        assert!(probe(&check, port).run().await.passed);
+        assert!(has_passed(&probe(&check, port).run().await));
         let request = seen.lock().unwrap().to_lowercase();
         for part in [
             "post /health?of=web http/1.1\r\n",
@@ -318,13 +344,16 @@ mod tests {
     #[tokio::test]
     async fn a_tcp_check_passes_if_the_port_is_open() {
         let (port, _) = serve(Arc::new(AtomicU16::new(200)), "").await;
-        assert!(probe(&of(CheckType::Tcp), port).run().await.passed);
+        assert!(has_passed(&probe(&of(CheckType::Tcp), port).run().await));
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = closed.local_addr().unwrap().port();
         drop(closed);
         for check_type in [CheckType::Tcp, CheckType::Http, CheckType::Grpc] {
             let result = probe(&of(check_type), port).run().await;
-            assert!(!result.passed && !result.output.is_empty(), "{result:?}");
+            assert!(
+                !has_passed(&result) && !result.output.is_empty(),
+                "{result:?}"
+            );
         }
     }
 
@@ -343,7 +372,7 @@ mod tests {
         let until = async || {
             loop {
                 let result = probe(&check(""), port).run().await;
-                if result.passed {
+                if has_passed(&result) {
                     return result;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -353,19 +382,19 @@ mod tests {
         let result = tokio::time::timeout(limit, until()).await.unwrap();
         assert_eq!(result.output, "SERVING");
         let unknown = probe(&check("web"), port).run().await;
-        assert!(!unknown.passed, "{unknown:?}");
+        assert!(!has_passed(&unknown), "{unknown:?}");
         reporter
             .set_service_status("web", tonic_health::ServingStatus::NotServing)
             .await;
         let result = probe(&check("web"), port).run().await;
         assert_eq!(
-            (result.passed, result.output.as_str()),
+            (has_passed(&result), result.output.as_str()),
             (false, "NOT_SERVING")
         );
     }
 
-    /// A server with a certificate of its own, which no authority has issued; returns its port.
-    async fn serve_tls() -> u16 {
+    /// Accepts TLS with a certificate of its own, which no authority has issued.
+    fn acceptor() -> TlsAcceptor {
         let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
         let chain = vec![issued.cert.der().clone()];
@@ -375,7 +404,12 @@ mod tests {
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// A server with TLS that answers every request; returns its port.
+    async fn serve_tls() -> u16 {
+        let acceptor = acceptor();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -395,6 +429,52 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_grpc_check_with_tls_verifies_the_certificate_unless_the_job_says_otherwise() {
+        let (_, health) = tonic_health::server::health_reporter();
+        let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let plain_port = plain.local_addr().unwrap().port();
+        drop(plain);
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], plain_port));
+        tokio::spawn(Server::builder().add_service(health).serve(address));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let acceptor = acceptor();
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let mut stream = acceptor.accept(stream).await?;
+                    let mut server = TcpStream::connect(("127.0.0.1", plain_port)).await?;
+                    tokio::io::copy_bidirectional(&mut stream, &mut server).await
+                });
+            }
+        });
+        let grpc = |skip_verify| ServiceCheck {
+            grpc_use_tls: true,
+            tls_skip_verify: skip_verify,
+            ..of(CheckType::Grpc)
+        };
+        let until = async || {
+            loop {
+                let result = probe(&grpc(true), port).run().await;
+                if has_passed(&result) {
+                    return result;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let limit = std::time::Duration::from_secs(10);
+        let result = tokio::time::timeout(limit, until()).await.unwrap();
+        assert_eq!(result.output, "SERVING");
+        let refused = probe(&grpc(false), port).run().await;
+        assert!(!has_passed(&refused), "{refused:?}");
+        assert!(refused.output.contains("certificate"), "{refused:?}");
+        // A server without TLS.
+        let refused = probe(&grpc(true), plain_port).run().await;
+        assert!(!has_passed(&refused), "{refused:?}");
+    }
+
+    #[tokio::test]
     async fn an_https_check_verifies_the_certificate_unless_the_job_says_otherwise() {
         let port = serve_tls().await;
         let https = |skip_verify| ServiceCheck {
@@ -404,17 +484,17 @@ mod tests {
             ..of(CheckType::Http)
         };
         let refused = probe(&https(false), port).run().await;
-        assert!(!refused.passed, "{refused:?}");
+        assert!(!has_passed(&refused), "{refused:?}");
         assert!(refused.output.contains("certificate"), "{refused:?}");
         let accepted = probe(&https(true), port).run().await;
         assert_eq!(
-            (accepted.passed, accepted.code),
+            (has_passed(&accepted), accepted.code),
             (true, 200),
             "{accepted:?}"
         );
         assert_eq!(accepted.output, "up");
         // A server without TLS.
         let (plain, _) = serve(Arc::new(AtomicU16::new(200)), "").await;
-        assert!(!probe(&https(true), plain).run().await.passed);
+        assert!(!has_passed(&probe(&https(true), plain).run().await));
     }
 }

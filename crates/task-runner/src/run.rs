@@ -63,6 +63,7 @@ pub fn spawn(
         machine,
         rng: context.ids.rng(),
         answers,
+        commands: commands.downgrade(),
         starts: HashMap::new(),
         leftovers: beginning.leftovers,
         network,

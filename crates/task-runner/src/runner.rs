@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 use crate::check_view::CheckRuns;
 use crate::context::Context;
 use crate::csi_volumes::AllocVolumes;
-use crate::handle::{Handle, Progress, RunningTask};
+use crate::handle::{Command, Handle, Progress, RunningTask};
 use crate::network::AllocNetwork;
 use crate::tended::Tended;
 
@@ -42,6 +42,8 @@ pub(crate) struct Runner {
     pub(crate) rng: StdRng,
     /// Results of effects are sent here.
     pub(crate) answers: mpsc::Sender<Event>,
+    /// The runner's own queue; it does not keep the runner alive.
+    pub(crate) commands: mpsc::WeakSender<Command>,
     /// Starts in progress, by task.
     pub(crate) starts: HashMap<String, CancellationToken>,
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.

@@ -3,7 +3,8 @@
 use lifecycle::Assignment;
 use model::service::{AddressMode, ServiceCheck};
 use model::{
-    NetworkStatus, Service, ServiceOwner, ServiceRegistration, TaskGroup, registration_id,
+    NetworkStatus, Service, ServiceHealth, ServiceOwner, ServiceRegistration, TaskGroup,
+    registration_id,
 };
 use task_drivers::{DriverAddress, NodeFacts, TaskEnv};
 
@@ -30,13 +31,15 @@ impl Target {
 
 /// Returns the registrations of the services of `owners`, ordered by owner and position.
 ///
-/// `own` gives the address of a task in a network of its driver. A service whose port is not on this node, or
+/// `own` gives the address of a task in a network of its driver, `health` the result of the checks of a service
+/// by its owner and position. A service whose port is not on this node, or
 /// that has no address of its mode, is left out: it cannot be reached.
 pub(crate) fn registrations(
     assignment: &Assignment,
     owners: &[ServiceOwner],
     facts: &NodeFacts,
     own: impl Fn(&str) -> Option<DriverAddress>,
+    health: impl Fn(&ServiceOwner, usize) -> ServiceHealth,
 ) -> Vec<ServiceRegistration> {
     let (job, alloc) = (&assignment.job, &assignment.alloc);
     let Some(group) = job.task_group(&alloc.task_group) else {
@@ -51,7 +54,7 @@ pub(crate) fn registrations(
         let env = env(assignment, group, owner, facts);
         let own = of_task(owner, &own);
         let addresses = (facts, own.as_ref());
-        for service in services {
+        for (position, service) in services.iter().enumerate() {
             let wanted = (service.address_mode, "");
             let Some(target) = target(assignment, (owner, service), wanted, &env, addresses) else {
                 continue;
@@ -69,6 +72,7 @@ pub(crate) fn registrations(
                 address: target.host,
                 port: target.port,
                 task,
+                health: health(owner, position),
                 name,
             };
             // Names that differ in the job may be the same on the node.
@@ -226,6 +230,10 @@ mod tests {
         }
     }
 
+    fn passing(_: &ServiceOwner, _: usize) -> ServiceHealth {
+        ServiceHealth::Passing
+    }
+
     fn facts() -> NodeFacts {
         let mut node = builders::node(1);
         let name = "unique.network.ip-address".to_owned();
@@ -235,7 +243,13 @@ mod tests {
 
     fn found(group: &[Service], task: &[Service]) -> Vec<ServiceRegistration> {
         let owners = [ServiceOwner::Group, ServiceOwner::Task("server".to_owned())];
-        registrations(&assignment(group, task), &owners, &facts(), |_| None)
+        registrations(
+            &assignment(group, task),
+            &owners,
+            &facts(),
+            |_| None,
+            passing,
+        )
     }
 
     #[test]
@@ -275,7 +289,13 @@ mod tests {
                 ..builders::registered("web", port)
             };
             let owners = [ServiceOwner::Group];
-            let found = registrations(&assignment(&[service], &[]), &owners, facts, |_| None);
+            let found = registrations(
+                &assignment(&[service], &[]),
+                &owners,
+                facts,
+                |_| None,
+                passing,
+            );
             found.first().map(|it| (it.address.clone(), it.port))
         };
         let at = |address: &str, port| Some((address.to_owned(), port));
@@ -311,7 +331,7 @@ mod tests {
             let owners = [ServiceOwner::Task("server".to_owned())];
             let own = |task: &str| own.filter(|_| task == "server").cloned();
             let assignment = assignment(&[], &[service]);
-            let found = registrations(&assignment, &owners, &facts(), own);
+            let found = registrations(&assignment, &owners, &facts(), own, passing);
             found.first().map(|it| (it.address.clone(), it.port))
         };
         let at = |address: &str, port| Some((address.to_owned(), port));
@@ -367,7 +387,7 @@ mod tests {
         });
         assignment.alloc = Arc::new(alloc);
         let owners = [ServiceOwner::Group, ServiceOwner::Task("server".to_owned())];
-        let found = registrations(&assignment, &owners, &facts(), |_| None);
+        let found = registrations(&assignment, &owners, &facts(), |_| None, passing);
         let ports: Vec<_> = found.iter().map(|it| it.port).collect();
         assert_eq!(ports, [25_000, 26_000]);
     }
@@ -404,8 +424,17 @@ mod tests {
         let service = builders::registered("a", "http");
         let services = [service];
         let assignment = assignment(&services, &services);
-        assert_eq!(registrations(&assignment, &[], &facts(), |_| None), []);
-        let group = registrations(&assignment, &[ServiceOwner::Group], &facts(), |_| None);
+        assert_eq!(
+            registrations(&assignment, &[], &facts(), |_| None, passing),
+            []
+        );
+        let group = registrations(
+            &assignment,
+            &[ServiceOwner::Group],
+            &facts(),
+            |_| None,
+            passing,
+        );
         assert_eq!(group.len(), 1);
     }
 }

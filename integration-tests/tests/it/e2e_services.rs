@@ -4,6 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use integration_tests::api::eventually;
 use integration_tests::suite::{Options, Suite};
 
@@ -54,6 +58,7 @@ async fn registrations_end_with_their_allocation_and_with_their_node() -> Result
     }
     let mut suite = Suite::start(Options {
         nodes: 2,
+        node_config: Some("[dns]\nenabled = true\n".to_owned()),
         ..Options::default()
     })
     .await?;
@@ -96,6 +101,32 @@ async fn play(suite: &mut Suite) -> Result<()> {
     let metrics = eventually(TIMEOUT, || registrations(suite, "metrics", 2)).await?;
     ensure!(metrics[0]["Port"] == 9100, "{metrics:?}");
 
+    // Both nodes answer the names, their own instance first.
+    let mut ports: Vec<String> = found.iter().map(|it| it["Port"].to_string()).collect();
+    ports.sort();
+    for node in ["client-node-0", "client-node-1"] {
+        let own = found.iter().find(|it| {
+            let alloc = allocations
+                .iter()
+                .find(|alloc| it["AllocID"] == alloc.id.as_str());
+            alloc.is_some_and(|alloc| alloc.node_name == node)
+        });
+        let own = own.context("a node without an instance")?;
+        let answers = eventually(TIMEOUT, || {
+            srv(suite, node, "_web-api._tcp.service.kafila.")
+        })
+        .await?;
+        ensure!(
+            answers.first() == Some(&own["Port"].to_string()),
+            "{answers:?} {own}"
+        );
+        let mut answered = answers.clone();
+        answered.sort();
+        ensure!(answered == ports, "{answers:?} {ports:?}");
+        let tagged = srv(suite, node, "_web-api._v1.service.kafila.").await?;
+        ensure!(tagged.len() == 2, "{tagged:?}");
+    }
+
     // A deletion hides one registration; its node keeps the other.
     let id = metrics[0]["ID"].as_str().context("no id")?;
     suite
@@ -113,6 +144,12 @@ async fn play(suite: &mut Suite) -> Result<()> {
     // A node that is gone takes its services with it; the other's stay.
     suite.kill("client-node-1");
     eventually(TIMEOUT, || registrations(suite, "web-api", 1)).await?;
+    let left = async || {
+        let answers = srv(suite, "client-node-0", "web-api.service.kafila.").await?;
+        ensure!(answers.len() == 1, "{answers:?}");
+        Ok(())
+    };
+    eventually(TIMEOUT, left).await?;
 
     suite
         .kafila(&["job", "stop", "-detach", "web"])
@@ -141,6 +178,22 @@ async fn registrations(suite: &Suite, name: &str, count: usize) -> Result<Vec<se
     let found = found.as_array().context("no list")?.clone();
     ensure!(found.len() == count, "{name}: {found:?}");
     Ok(found)
+}
+
+/// Returns the ports of a name's SRV records, in their order, as a resolver gets them from a node.
+async fn srv(suite: &Suite, node: &str, name: &str) -> Result<Vec<String>> {
+    let address = suite.dns_address(node);
+    let mut connection = ConnectionConfig::udp();
+    connection.port = address.port();
+    let server = NameServerConfig::new(address.ip(), true, vec![connection]);
+    let config = ResolverConfig::from_parts(None, vec![], vec![server]);
+    let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    let found = resolver.build()?.lookup(name, RecordType::SRV).await?;
+    let port = |record: &Record| match &record.data {
+        RData::SRV(srv) => Some(srv.port.to_string()),
+        _ => None,
+    };
+    Ok(found.answers().iter().filter_map(port).collect())
 }
 
 /// An HTTP server that answers 200 while the file `up` exists in its allocation's directory.

@@ -2,6 +2,7 @@
 
 mod drivers;
 mod machine;
+mod names;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -60,6 +61,7 @@ pub struct App {
     node: Node,
     /// `None` on a simulated node.
     listeners: Option<Listeners>,
+    dns: Option<service_dns::Server>,
     /// The certificate that the node renews; `None`: operators do.
     own_certificate: Option<CertificateFiles>,
 }
@@ -157,6 +159,7 @@ impl App {
             },
             vault,
             listeners: Some(listeners),
+            dns: names::bind(&config.dns).await?,
             own_certificate,
         };
         parts.machine.refresh().await;
@@ -197,6 +200,7 @@ impl App {
             },
             vault: None,
             listeners: None,
+            dns: None,
             own_certificate: None,
         };
         Self::assemble(config, opened, parts)
@@ -212,10 +216,12 @@ impl App {
             node_id: opened.identity.node_id.to_string(),
             secret: opened.identity.secret.clone(),
         };
+        let services = Arc::<service_watch::Services>::default();
         let look_ups = LookUps {
             gateways: Arc::clone(&gateways),
             node_id: tokens.node_id.clone(),
             secret: tokens.secret.clone(),
+            services: Arc::clone(&services),
         };
         let volumes = volumes::Volumes {
             gateways: Arc::clone(&gateways),
@@ -252,6 +258,7 @@ impl App {
             identity: opened.identity,
             tasks: Arc::new(tasks),
             metrics: parts.metrics,
+            services,
         };
         Self {
             config,
@@ -262,6 +269,7 @@ impl App {
             machine,
             node,
             listeners: parts.listeners,
+            dns: parts.dns,
             own_certificate: parts.own_certificate,
         }
     }
@@ -278,6 +286,11 @@ impl App {
     /// Returns the address of its metrics; `None` for a simulated node.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.listeners.as_ref()?.metrics.local_addr().ok()
+    }
+
+    /// Returns the address of its names of services; `None`: it serves none.
+    pub fn dns_address(&self) -> Option<SocketAddr> {
+        self.dns.as_ref()?.local_addr().ok()
     }
 
     /// Runs until drained. Its tasks go on, unless the configuration says otherwise.
@@ -307,6 +320,7 @@ impl App {
                 node.subscribe(),
                 self.context.tasks.alloc_dir.clone(),
                 self.config.publish_allocation_metrics,
+                Arc::clone(&self.context.services),
             );
             self.registry
                 .register(|registry| registry.register_collector(Box::new(levels)));
@@ -361,6 +375,13 @@ impl App {
                 read_usage(&self.context.tasks.drivers, ended.clone()).await;
             }
         };
+        let naming = names::serve(
+            self.dns,
+            &self.config,
+            &self.context,
+            registry.clone(),
+            &ended,
+        );
         let ending = async {
             drain.cancelled().await;
             agent.ended().await;
@@ -369,7 +390,7 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -377,6 +398,7 @@ impl App {
             collecting,
             renewing,
             measuring,
+            naming,
             ending
         );
         served.and(watched)
@@ -407,6 +429,7 @@ struct Parts {
     machine: Machine,
     vault: Option<task_vault::Node>,
     listeners: Option<Listeners>,
+    dns: Option<service_dns::Server>,
     own_certificate: Option<CertificateFiles>,
 }
 

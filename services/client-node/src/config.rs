@@ -12,6 +12,7 @@ pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, Reserve
 use lifecycle::Limits;
 use lifecycle::gc::Thresholds;
 use serde::{Deserialize, Serialize};
+pub use service_dns::DnsConfig;
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
@@ -81,6 +82,7 @@ pub struct Config {
     pub drivers: DriversConfig,
     pub network: NetworkConfig,
     pub vault: VaultConfig,
+    pub dns: DnsConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
     #[serde(with = "duration")]
@@ -245,6 +247,7 @@ impl Default for Config {
             drivers: DriversConfig::default(),
             network: NetworkConfig::default(),
             vault: VaultConfig::default(),
+            dns: DnsConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             artifact: ArtifactConfig::default(),
@@ -340,6 +343,7 @@ impl Config {
             ("drivers.docker.", self.drivers.docker.check()),
             ("network.", self.network.check()),
             ("vault.", self.vault.check()),
+            ("dns.", self.dns.check()),
             ("artifact.", self.artifact.check()),
             ("gc.", self.gc.check()),
             (
@@ -374,6 +378,7 @@ impl service_kit::print::Documented for Config {
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
         vault::CONFIG_SOURCE,
+        service_dns::SOURCE,
     ];
 }
 
@@ -395,6 +400,7 @@ mod tests {
             "drivers.exec",
             "network",
             "vault",
+            "dns",
             "gc",
             "artifact",
         ] {

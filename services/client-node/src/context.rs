@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use local_state::Identity;
+use service_watch::Services;
 
 use crate::metrics::Metrics;
 
@@ -12,6 +13,8 @@ pub(crate) struct Context {
     /// The context that the agent shares with the runners of its allocations.
     pub(crate) tasks: Arc<task_runner::Context>,
     pub(crate) metrics: Metrics,
+    /// The services that the node looks up.
+    pub(crate) services: Arc<Services>,
 }
 
 #[cfg(test)]
@@ -30,6 +33,7 @@ impl Context {
             identity,
             tasks: Arc::new(tasks),
             metrics: Metrics::default(),
+            services: Arc::default(),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Session with the gateways: registration, heartbeats, the watch of allocations, and reports.
 //!
-//! Four loops run side by side, so that none waits for another's call: [`register`] (again whenever a
+//! Five loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
 //! loop of [`reports`]. All but the registration wait for the first registration. In reading
 //! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`failure`]
 //! reads the causes of failed calls, [`retry`] is the backoff, [`shared`] the loops' state; [`tokens`]
-//! gets the identity tokens of tasks, [`look_ups`] the data of their templates, [`volumes`] the volumes
-//! to mount.
+//! gets the identity tokens of tasks, [`look_ups`] the data of their templates, [`services`] the instances
+//! of the services that the node looks up, [`volumes`] the volumes to mount.
 
 pub(crate) mod failure;
 pub(crate) mod gateways;
@@ -15,6 +15,7 @@ pub(crate) mod look_ups;
 mod register;
 mod reports;
 mod retry;
+mod services;
 pub(crate) mod shared;
 mod tls_failure;
 pub(crate) mod tokens;
@@ -32,5 +33,6 @@ pub(crate) async fn run(session: &Session, ended: CancellationToken) {
         heartbeat::run(session, ended.clone()),
         watch::run(session, ended.clone()),
         reports::run(&session.context, &session.gateways, ended.clone()),
+        services::run(session, ended.clone()),
     );
 }

@@ -1,6 +1,8 @@
 //! Look-ups of templates: a node asks for its own tasks, and a task reads the variables of its job and
 //! the services of its namespace.
 
+use std::collections::BTreeSet;
+
 use model::refusal::{Kind, Refusal};
 use model::{AllocId, NodeId};
 use state::Snapshot;
@@ -83,6 +85,15 @@ impl Readable {
             of_task: self.paths.last().cloned().unwrap_or_default(),
         })
     }
+}
+
+/// Returns the namespaces whose services a node looks up for any of its processes, in lower case: those of its
+/// allocations that have not ended.
+pub fn namespaces(snapshot: &Snapshot, node_id: NodeId) -> BTreeSet<String> {
+    let allocs = snapshot.allocs_by_node(node_id);
+    let live = allocs.filter(|view| !view.is_client_terminal());
+    live.map(|view| view.alloc.namespace.to_lowercase())
+        .collect()
 }
 
 /// Decides on the data for a task of `node_id`, which is authenticated.
@@ -197,6 +208,16 @@ mod tests {
         let readable = readable(&stored.snapshot(), node_id, &request).unwrap();
         assert!(readable.has_path("nomad/jobs/batch"));
         assert!(!readable.has_path("nomad/jobs/batch/dispatch-1-a"));
+    }
+
+    #[test]
+    fn a_node_looks_services_up_in_the_namespaces_of_its_live_allocations() {
+        let (mut stored, request, node_id) = fixture(|job| job.namespace = "Prod".to_owned());
+        let of = |stored: &Stored, node_id| namespaces(&stored.snapshot(), node_id);
+        assert_eq!(of(&stored, node_id), BTreeSet::from(["prod".to_owned()]));
+        assert_eq!(of(&stored, NodeId::from_random(9)), BTreeSet::new());
+        stored.put_status(request.alloc_id, ClientStatus::Complete);
+        assert_eq!(of(&stored, node_id), BTreeSet::new());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use model::job::DEFAULT_PRIORITY;
 use model::task_state::MAX_TASK_EVENTS;
 use model::{
     AllocClient, AllocId, AllocServices, ClientStatus, DeploymentHealth, DesiredStatus, EvalId,
-    EvalStatus, Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus,
+    EvalStatus, Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus, ServiceHealth,
     ServiceRegistration, Timestamp, TriggeredBy,
 };
 use placement::reschedule::{Outlook, Purpose, outlook};
@@ -350,6 +350,9 @@ fn services(
     if registrations.is_empty() {
         return Some(Write::Delete { key, modify_index });
     }
+    for registration in &mut registrations {
+        keep_health(registration, &stored.value);
+    }
     // A deletion by a user holds until the node takes the registration back.
     let is_kept = |id: &&String| registrations.iter().any(|kept| kept.id == **id);
     let deleted = stored.value.deleted.iter().filter(is_kept);
@@ -366,6 +369,16 @@ fn services(
         modify_index,
         entity,
     })
+}
+
+/// Keeps the stored result of a registration's checks until there is a new one: an agent that restarts runs
+/// the checks of its tasks anew, and the tasks have gone on.
+fn keep_health(registration: &mut ServiceRegistration, stored: &AllocServices) {
+    if registration.health == ServiceHealth::Pending {
+        let mut known = stored.registrations.iter();
+        let known = known.find(|known| known.id == registration.id);
+        registration.health = known.map_or(ServiceHealth::Pending, |known| known.health);
+    }
 }
 
 /// Returns the later of the stored and the reported health, of those that are about the

@@ -53,6 +53,10 @@ impl Fixture {
             services: names.iter().map(|name| registration(name)).collect(),
             ..AllocClient::default()
         };
+        self.send(client)
+    }
+
+    fn send(&mut self, client: AllocClient) -> Option<Write> {
         let reports = Reports::from([(self.alloc.id, client)]);
         let outcome = decide(&self.stored.snapshot(), &reports, NOW).pop()?;
         self.apply(&outcome.write);
@@ -97,6 +101,32 @@ fn registrations_come_and_go_with_the_reports_of_their_allocation() {
     let ended = fixture.report(5, Complete, &["web"]);
     assert!(matches!(ended, Some(Write::Delete { .. })), "{ended:?}");
     assert_eq!(fixture.names(), [""; 0]);
+}
+
+#[test]
+fn a_pending_result_of_checks_keeps_the_stored_one() {
+    use model::ServiceHealth::{Failing, Passing, Pending};
+    let mut fixture = fixture();
+    let mut health = |number: u64, health| {
+        let client = AllocClient {
+            status: ClientStatus::Running,
+            services: vec![ServiceRegistration {
+                health,
+                ..registration("api")
+            }],
+            report: number,
+            ..AllocClient::default()
+        };
+        fixture.send(client);
+        let snapshot = fixture.stored.snapshot();
+        let services = snapshot.alloc_services(fixture.alloc.id).unwrap();
+        services.value.registrations[0].health
+    };
+    assert_eq!(health(1, Pending), Pending);
+    assert_eq!(health(2, Passing), Passing);
+    assert_eq!(health(3, Pending), Passing, "the agent was restarted");
+    assert_eq!(health(4, Failing), Failing);
+    assert_eq!(health(5, Pending), Failing);
 }
 
 #[test]

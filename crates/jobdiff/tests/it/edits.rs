@@ -270,6 +270,18 @@ pub(crate) const EDITS: &[Edit] = &[
         &["app/Service/Check/GRPCService  => x"],
     ),
     (
+        |job| app(job).services[0].checks[0].grpc_use_tls = true,
+        &["app/Service/Check/GRPCUseTLS false => true"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].command = "x".into(),
+        &["app/Service/Check/Command  => x"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].args = vec!["x".into()],
+        &["app/Service/Check/Args/Args  => x"],
+    ),
+    (
         |job| app(job).services[0].checks[0].initial_status = Some(InitialStatus::Passing),
         &["app/Service/Check/InitialStatus  => passing"],
     ),

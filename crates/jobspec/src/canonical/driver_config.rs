@@ -82,6 +82,11 @@ pub(super) fn is_known(driver: &str) -> bool {
     DRIVERS.iter().any(|known| known.name == driver)
 }
 
+/// Returns whether nodes can run commands in tasks of a driver. A driver that is not known may.
+pub(super) fn runs_commands(driver: &str) -> bool {
+    driver != "mock_driver"
+}
+
 /// Returns the known drivers for a message: `"raw_exec", "exec", "docker" or "mock_driver"`.
 pub(super) fn names() -> String {
     let quoted: Vec<String> = DRIVERS

@@ -73,6 +73,7 @@ pub(super) fn group(
     };
     let services = service::services(check, path, &spec.services, &place);
     service::check_tasks(check, path, &services, &tasks);
+    service::check_scripts(check, path, &services, &tasks);
     service::imply(&mut constraints, &services, &tasks);
     vault::imply(&mut constraints, &tasks);
     TaskGroup {

@@ -6,13 +6,13 @@ mod rules;
 use std::collections::BTreeSet;
 
 use model::job::Task;
-use model::service::{AddressMode, OnUpdate, Service};
+use model::service::{AddressMode, CheckType, OnUpdate, Service};
 use model::{Constraint, Operator};
 
 pub(super) use self::rules::Place;
 use self::rules::{on_update, port_problem};
 use super::check::{Check, Path};
-use super::environment;
+use super::{driver_config, environment};
 
 /// Source: Nomad's limit, the length of a label of a host name.
 const MAX_NAME_BYTES: usize = 63;
@@ -206,6 +206,41 @@ pub(super) fn check_tasks(check: &mut Check, path: &Path, services: &[Service], 
             if tasks.iter().all(|known| known.name != task) {
                 let message = format!("the group has no task {task:?}: name one of its tasks");
                 check.error(path.field("task"), message);
+            }
+        }
+    }
+}
+
+/// Refuses scripts in tasks whose driver runs no commands. `path` is the group's.
+pub(super) fn check_scripts(check: &mut Check, path: &Path, services: &[Service], tasks: &[Task]) {
+    scripts_of(check, path, services, None, tasks);
+    for (position, task) in tasks.iter().enumerate() {
+        let path = path.labelled("task", Some(&task.name), position);
+        scripts_of(check, &path, &task.services, Some(&task.name), tasks);
+    }
+}
+
+fn scripts_of(
+    check: &mut Check,
+    path: &Path,
+    services: &[Service],
+    owner: Option<&str>,
+    tasks: &[Task],
+) {
+    for (position, service) in services.iter().enumerate() {
+        let path = path.at("service", position);
+        let checks = service.checks.iter().enumerate();
+        for (number, found) in checks.filter(|(_, it)| it.check_type == CheckType::Script) {
+            let named = [&found.task, &service.task].map(String::as_str);
+            let named = named.into_iter().find(|task| !task.is_empty());
+            let task = owner.or(named);
+            let task = tasks.iter().find(|it| Some(it.name.as_str()) == task);
+            if let Some(task) = task.filter(|it| !driver_config::runs_commands(&it.driver)) {
+                let message = format!(
+                    "the driver {:?} of task {:?} runs no commands in its tasks: use an http, tcp or grpc check",
+                    task.driver, task.name
+                );
+                check.error(path.at("check", number).field("type"), message);
             }
         }
     }

@@ -9,7 +9,7 @@ use model::job::Job;
 use model::template::{ChangeMode, ChangeScript, Template, TemplateWait};
 
 use super::check::{Check, Path};
-use super::{environment, signal};
+use super::{driver_config, environment, signal};
 
 /// Source: Nomad's defaults.
 const DEFAULT_SPLAY: Duration = Duration::from_secs(5);
@@ -282,13 +282,12 @@ pub(super) fn warn(check: &mut Check, job: &Job) {
                     ));
                 }
                 if template.change_mode == ChangeMode::Script
-                    && !template.once
-                    && all.len() > others.len()
+                    && !driver_config::runs_commands(&task.driver)
                 {
                     check.warn(format!(
-                        "Task {:?}: change_script of the template for {:?} is not run by this version of Kafila. Use \
-                         change_mode signal or restart",
-                        task.name, template.destination,
+                        "Task {:?}: change_script of the template for {:?} is not run, because the driver {:?} runs \
+                         no commands in its tasks. Use change_mode signal or restart",
+                        task.name, template.destination, task.driver,
                     ));
                 }
             }

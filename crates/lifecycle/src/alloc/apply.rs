@@ -69,9 +69,21 @@ impl AllocRunner {
                     runner.stop_failed(cx, &error);
                 });
             }
+            Event::Failed {
+                task,
+                attempt,
+                reason,
+            } => {
+                self.answer(&mut step, &task, attempt, |runner, cx| {
+                    runner.fail(cx, &reason);
+                });
+            }
             Event::Checked { key, epoch, result } => {
                 let mut checks = std::mem::take(&mut self.checks);
+                let before = checks.service_health(&key.owner, key.service);
                 checks.record(now, (&key, epoch), result, |task| self.started_at(task));
+                // Readers of services get the result.
+                self.is_changed |= checks.service_health(&key.owner, key.service) != before;
                 self.checks = checks;
             }
             Event::DriverMessage { task, message } => {

@@ -64,6 +64,15 @@ impl TaskRunner {
         }
     }
 
+    /// Ends the running task as failed; the restart policy does not apply.
+    pub(crate) fn fail(&mut self, cx: &mut Context<'_>, reason: &str) {
+        if self.can_restart() {
+            self.record(task_event::not_restarting(cx.now.wall, reason));
+            self.visible.failed = true;
+            self.kill(cx, false);
+        }
+    }
+
     /// Resets a dead task to wait for its gate, with a fresh restart policy.
     pub(crate) fn revive(&mut self, now: Now, reason: &str) {
         if self.phase != Phase::Dead {

@@ -4,7 +4,7 @@ use model::service::{CheckRestart, CheckType, InitialStatus, OnUpdate, ServiceCh
 use model::{Service, ServiceOwner};
 
 use super::*;
-use crate::{CheckKey, CheckResult, CheckStatus};
+use crate::{CheckKey, CheckOutcome, CheckResult, CheckStatus};
 
 fn check() -> ServiceCheck {
     ServiceCheck {
@@ -41,12 +41,20 @@ fn key(owner: ServiceOwner) -> CheckKey {
 impl Play {
     /// Sends a result of the allocation's only check.
     fn result(&mut self, passed: bool) -> Vec<String> {
+        self.outcome(if passed {
+            CheckOutcome::Passed
+        } else {
+            CheckOutcome::Failed
+        })
+    }
+
+    fn outcome(&mut self, outcome: CheckOutcome) -> Vec<String> {
         let (key, epoch) = {
             let (key, watched) = self.runner.checks().next().unwrap();
             (key.clone(), watched.epoch)
         };
         let result = CheckResult {
-            passed,
+            outcome,
             ..CheckResult::default()
         };
         self.send(Event::Checked { key, epoch, result })
@@ -158,7 +166,7 @@ fn a_late_result_of_an_earlier_watch_changes_nothing() {
     play.pass(seconds(20));
     play.started("web", 2);
     let result = CheckResult {
-        passed: true,
+        outcome: CheckOutcome::Passed,
         ..CheckResult::default()
     };
     play.send(Event::Checked { key, epoch, result });
@@ -228,6 +236,81 @@ fn a_check_that_never_passes_is_the_reason_at_the_deadline() {
         event.message,
         "Service check \"alive\" not passing by healthy_deadline of 30s"
     );
+}
+
+#[test]
+fn a_service_is_as_healthy_as_its_worst_check_and_each_change_is_reported() {
+    use CheckOutcome::{Failed, Passed, Warned};
+    use model::ServiceHealth::{Failing, Passing, Pending};
+    let mut spec = checked(check());
+    spec.services = with_check(check());
+    let mut service = spec.services[0].clone();
+    service.checks.push(check());
+    spec.services.push(service);
+    let mut play = Play::running(spec);
+    let health = |play: &Play, position| play.runner.service_health(&ServiceOwner::Group, position);
+    let keys: Vec<(CheckKey, u64)> = play
+        .runner
+        .checks()
+        .filter(|(key, _)| key.owner == ServiceOwner::Group)
+        .map(|(key, watched)| (key.clone(), watched.epoch))
+        .collect();
+    let mut result = |number: usize, outcome| {
+        let (key, epoch) = keys[number].clone();
+        let result = CheckResult {
+            outcome,
+            ..CheckResult::default()
+        };
+        let before = play.runner.client().modify_time;
+        play.now.wall = play.now.wall.plus(seconds(1));
+        play.send(Event::Checked { key, epoch, result });
+        let is_reported = play.runner.client().modify_time != before;
+        (health(&play, 0), health(&play, 1), is_reported)
+    };
+    assert_eq!(result(0, Passed), (Passing, Pending, true));
+    assert_eq!(result(0, Warned), (Passing, Pending, false));
+    assert_eq!(result(1, Passed), (Passing, Pending, false));
+    assert_eq!(result(2, Passed), (Passing, Passing, true));
+    assert_eq!(result(1, Failed), (Passing, Failing, true));
+    assert_eq!(result(2, Failed), (Passing, Failing, false));
+    assert_eq!(result(1, Passed), (Passing, Failing, false));
+    assert_eq!(result(2, Passed), (Passing, Passing, true));
+}
+
+#[test]
+fn a_warning_counts_as_a_failure_unless_the_job_ignores_warnings() {
+    for (on_update, is_healthy) in [
+        (OnUpdate::RequireHealthy, None),
+        (OnUpdate::IgnoreWarnings, Some(true)),
+    ] {
+        let check = ServiceCheck {
+            on_update,
+            ..check()
+        };
+        let mut play = Play::running(checked(check).with_health(10, 300));
+        play.outcome(CheckOutcome::Warned);
+        assert_eq!(play.check_status(), Some(CheckStatus::Warning));
+        play.pass(seconds(5));
+        // Success and warning in turn: healthy since the first.
+        play.result(true);
+        play.outcome(CheckOutcome::Warned);
+        play.pass(seconds(5));
+        assert_eq!(play.verdict(), is_healthy, "{on_update:?}");
+    }
+    for ignore_warnings in [false, true] {
+        let check = ServiceCheck {
+            check_restart: Some(CheckRestart {
+                limit: 1,
+                grace: seconds(0),
+                ignore_warnings,
+            }),
+            ..check()
+        };
+        let mut play = Play::running(checked(check));
+        let effects = play.outcome(CheckOutcome::Warned);
+        let stops = effects.iter().any(|it| it.starts_with("stop"));
+        assert_eq!(stops, !ignore_warnings, "{effects:?}");
+    }
 }
 
 fn restarting(limit: u32, grace: u64) -> ServiceCheck {

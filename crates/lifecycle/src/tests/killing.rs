@@ -30,6 +30,31 @@ fn a_stopped_task_is_killed_and_has_not_failed() {
 }
 
 #[test]
+fn a_task_that_a_hook_fails_is_stopped_and_not_restarted() {
+    let failed = |attempt| Event::Failed {
+        task: "web".to_owned(),
+        attempt,
+        reason: "the script failed".to_owned(),
+    };
+    let mut play = Play::running(service().with("web", Role::Main));
+    assert!(play.send(failed(2)).is_empty(), "of another attempt");
+    assert_eq!(play.send(failed(1)), ["stop web 1 5s"]);
+    assert!(play.send(failed(1)).is_empty(), "it is being stopped");
+    play.exited("web", 1, 0);
+    assert_eq!(play.status(), ClientStatus::Failed);
+    let want = [
+        "Received",
+        "Task Setup",
+        "Started",
+        "Not Restarting",
+        "Killing",
+        "Terminated",
+        "Killed",
+    ];
+    assert_eq!(play.events("web"), want);
+}
+
+#[test]
 fn a_second_stop_changes_nothing() {
     let mut play = Play::running(service().with("web", Role::Main));
     play.stop();

@@ -17,6 +17,8 @@ enum Act {
     Pass(u16),
     Stop(bool),
     Restart(u8),
+    /// A hook of a running process fails its task.
+    Fail(u8),
     Contacted,
     AgentDies(bool),
 }
@@ -28,6 +30,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         4 => (0_u16..40).prop_map(Act::Pass),
         1 => any::<bool>().prop_map(Act::Stop),
         1 => (0_u8..8).prop_map(Act::Restart),
+        1 => (0_u8..6).prop_map(Act::Fail),
         1 => Just(Act::Contacted),
         1 => any::<bool>().prop_map(Act::AgentDies),
     ];
@@ -261,6 +264,17 @@ impl Node {
                     scope,
                     reason: "asked".to_owned(),
                 });
+            }
+            Act::Fail(which) => {
+                let found = self.processes.iter().nth(usize::from(*which)).cloned();
+                if let Some((task, attempt)) = found {
+                    let reason = "its script failed".to_owned();
+                    self.send(Event::Failed {
+                        task,
+                        attempt,
+                        reason,
+                    });
+                }
             }
             Act::Contacted => self.send(Event::ServersContacted),
             Act::AgentDies(is_same) => {

@@ -204,6 +204,7 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
             address: draw.text(),
             port: u16::from(draw.u8()),
             task: draw.text(),
+            health: draw.one_of(&model::ServiceHealth::ALL),
         }),
         network: draw.maybe(|draw| model::NetworkStatus {
             interface: draw.text(),

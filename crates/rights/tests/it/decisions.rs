@@ -27,6 +27,7 @@ fn allowed(name: &str) -> Vec<Role> {
 #[case::plans("kafila.internal.v1.PlanApplier/Submit", &[Role::Worker])]
 #[case::deliveries("kafila.internal.v1.EvalBroker/Ack", &[Role::Worker])]
 #[case::nodes("kafila.internal.v1.NodeSessions/ReportAllocations", &[Role::Node])]
+#[case::services_of_nodes("kafila.internal.v1.NodeSessions/WatchServices", &[Role::Node])]
 #[case::tokens_of_tasks("kafila.internal.v1.NodeSessions/SignIdentities", &[Role::Node])]
 #[case::rotation_of_keys("kafila.v1.Operator/RotateSigningKey", &[Role::Operator])]
 #[case::volumes_of_nodes("kafila.internal.v1.NodeSessions/CsiMounts", &[Role::Node])]

@@ -297,6 +297,7 @@ fn objects() -> Vec<(Key, Entity)> {
                     address: "10.0.0.7".to_owned(),
                     port: 8080,
                     task: "server".to_owned(),
+                    health: model::ServiceHealth::Failing,
                 }],
                 deleted: vec!["y".to_owned()],
             })),

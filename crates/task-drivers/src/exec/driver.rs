@@ -11,6 +11,7 @@ use super::capabilities;
 use super::options::{Options, is_private};
 use super::settings::{DEFAULT_CAPS, ExecConfig, wrong_path};
 use crate::cgroup::{self, Limits};
+use crate::command::{ExecCommand, ExecIo};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
@@ -288,6 +289,15 @@ impl Driver for Exec {
         signal: &'a str,
     ) -> BoxFuture<'a, Result<(), DriverError>> {
         self.processes.signal(id, signal)
+    }
+
+    fn exec<'a>(
+        &'a self,
+        id: &'a TaskId,
+        command: ExecCommand,
+        io: ExecIo,
+    ) -> BoxFuture<'a, Result<i32, DriverError>> {
+        self.processes.exec(id, command, io)
     }
 
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {

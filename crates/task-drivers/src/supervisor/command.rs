@@ -1,18 +1,20 @@
 //! A command beside a task: a process of the agent enters the task's control group, session rules and
-//! network, then becomes the command. Standard input and output are the caller's.
+//! network, then becomes the command. For an isolated task it stays, as the parent of the command, which
+//! alone is in the task's namespaces. Standard input and output are the caller's.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::fchown;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use nix::unistd::setsid;
 
 use super::files::{self, INTENT, Intent, STATE, State};
-use super::{network, run};
+use super::isolation::beside;
+use super::{network, own_program, run};
 use crate::affinity;
 use crate::cgroup::TaskCgroup;
 use crate::process_id::MARKER;
@@ -34,8 +36,8 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
         return ExitCode::from(CANNOT_RUN);
     };
     let entered = enter(directory);
-    let intent = match entered {
-        Ok(intent) => intent,
+    let (intent, state) = match entered {
+        Ok(entered) => entered,
         Err(error) => {
             eprintln!("kafila: cannot enter the task: {error}");
             return ExitCode::from(CANNOT_RUN);
@@ -51,10 +53,21 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
     if io::stdin().is_terminal() && !intent.env.contains_key("TERM") {
         command.env("TERM", TERM);
     }
-    if let Some(user) = intent.user {
-        command.uid(user.uid).gid(user.gid);
-    }
-    let error = command.exec();
+    let error = match &intent.isolation {
+        Some(isolation) => {
+            let spawned = beside::spawn(&intent, isolation, state.task, command);
+            match spawned.and_then(|mut child| child.wait()) {
+                Ok(status) => return exit_code(status),
+                Err(error) => error,
+            }
+        }
+        None => {
+            if let Some(user) = intent.user {
+                command.uid(user.uid).gid(user.gid);
+            }
+            command.exec()
+        }
+    };
     eprintln!("kafila: cannot run {}: {error}", program.display());
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
@@ -62,11 +75,21 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
     })
 }
 
+/// Passes the end of the command on, a signal as shells tell it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let signal = status.signal().map(|signal| 128 + signal);
+    let code = status.code().or(signal).unwrap_or(i32::from(CANNOT_RUN));
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
 /// Moves this process, which has one thread, to where the task's processes are.
-fn enter(directory: &Path) -> io::Result<Intent> {
+fn enter(directory: &Path) -> io::Result<(Intent, State)> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "it does not run");
     let intent: Intent = files::read(directory, INTENT)?.ok_or_else(gone)?;
     let state: State = files::read(directory, STATE)?.ok_or_else(gone)?;
+    if intent.isolation.is_some() {
+        own_program::run_read_only()?;
+    }
     run::reset_signals()?;
     // A session of its own: the agent kills all of it, and a terminal can belong to it.
     setsid()?;
@@ -79,13 +102,22 @@ fn enter(directory: &Path) -> io::Result<Intent> {
     if let Some(cgroup) = &cgroup {
         cgroup.enter()?;
     }
+    let needs_limits = intent.isolation.as_ref().is_some_and(|it| it.needs_limits);
+    if needs_limits && cgroup.is_none() {
+        return Err(io::Error::other("it has no control group, which limits it"));
+    }
     let cores = &intent.limits.cores;
     if !cores.is_empty() && !cgroup.is_some_and(|cgroup| cgroup.confine(cores)) {
         // Not restored: the command inherits it.
         std::mem::forget(affinity::enter(cores)?);
     }
     let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
-    if let Some(network) = &intent.network {
+    // An isolated task's network is one of its namespaces.
+    if let Some(network) = intent
+        .network
+        .as_ref()
+        .filter(|_| intent.isolation.is_none())
+    {
         network::enter(network)?;
     }
     if let Some(user) = intent.user {
@@ -95,5 +127,5 @@ fn enter(directory: &Path) -> io::Result<Intent> {
         fchown(io::stdout(), uid, gid)?;
         fchown(io::stderr(), uid, gid)?;
     }
-    Ok(intent)
+    Ok((intent, state))
 }

@@ -3,19 +3,22 @@
 //!
 //! In reading order: [`root`] builds the root from mounts, [`mounts`] has the kernel's calls for
 //! that, [`privileges`] are what the process gives up before its program runs, [`seccomp`] is the
-//! filter of its system calls.
+//! filter of its system calls; [`beside`] starts a command in the same namespaces, with the same rights.
 //!
 //! Every mount is made in the task's mount namespace. The kernel removes all of them with the last
 //! process of the task, so neither a killed supervisor nor a killed agent leaves one behind.
 
+pub(super) mod beside;
 mod failure;
 mod mounts;
 mod privileges;
 mod root;
 mod seccomp;
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -116,12 +119,19 @@ fn find_program(command: &Path) -> io::Result<PathBuf> {
     })
 }
 
+/// Returns a read-only mount of a file, which no path leads to.
+pub(super) fn read_only_mount(path: &CStr) -> io::Result<OwnedFd> {
+    mounts::read_only(path)
+}
+
 /// Tries to make the namespaces of a task, on a thread that ends at once.
 ///
 /// # Errors
 /// What the machine lacks.
 pub(crate) fn probe() -> Result<(), String> {
     let tried = thread::spawn(|| {
+        mounts::read_only(c"/proc/self/exe")
+            .map_err(|error| format!("the agent's program has no read-only mount: {error}"))?;
         let all = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWPID;
         unshare(all).map_err(|error| format!("the agent may not make namespaces: {error}"))?;
         mounts::probe().map_err(|error| {

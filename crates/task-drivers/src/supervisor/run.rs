@@ -15,7 +15,7 @@ use super::files::{self, Durability, EXIT, End, INTENT, Intent};
 use super::logs::{self, Outputs};
 use super::mode::Mode;
 use super::shared::{Phase, Shared};
-use super::{clock, control, reap, task};
+use super::{clock, control, own_program, reap, task};
 use crate::cgroup;
 
 /// Time that a supervisor waits to be forgotten after its task has ended. Afterwards its files
@@ -29,9 +29,12 @@ const LOG_FLUSH_LIMIT: Duration = Duration::from_secs(5);
 const OOM_SCORE_ADJ: &str = "-999";
 
 pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
-    let listener = become_independent()?;
     let intent: Intent = files::read(directory, INTENT)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no intent.json"))?;
+    if intent.isolation.is_some() {
+        own_program::run_read_only()?;
+    }
+    let listener = become_independent()?;
     if let Some(slice) = &intent.cgroup_slice {
         // Without it the supervisor stays in the agent's group, which works as well.
         let _ = cgroup::enter_supervisors(slice);

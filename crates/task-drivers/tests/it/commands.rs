@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use task_drivers::command::PARTS;
 use task_drivers::{
-    Driver as _, DriverError, ExecCommand, ExecInput, ExecIo, ExecOutput, MockDriver, TerminalSize,
+    Driver, DriverError, ExecCommand, ExecInput, ExecIo, ExecOutput, MockDriver, TaskId,
+    TerminalSize,
 };
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -13,12 +14,12 @@ use tokio::time::{sleep, timeout};
 use crate::bench::{Bench, LIMIT, is_alive, wait_for};
 
 /// The caller's ends of a command.
-struct Ends {
+pub(crate) struct Ends {
     input: mpsc::Sender<ExecInput>,
-    output: mpsc::Receiver<ExecOutput>,
+    pub(crate) output: mpsc::Receiver<ExecOutput>,
 }
 
-fn ends() -> (Ends, ExecIo) {
+pub(crate) fn ends() -> (Ends, ExecIo) {
     let (input, inputs) = mpsc::channel(PARTS);
     let (outputs, output) = mpsc::channel(PARTS);
     let io = ExecIo {
@@ -28,7 +29,7 @@ fn ends() -> (Ends, ExecIo) {
     (Ends { input, output }, io)
 }
 
-fn shell(script: &str) -> ExecCommand {
+pub(crate) fn shell(script: &str) -> ExecCommand {
     ExecCommand {
         line: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
         terminal: None,
@@ -50,12 +51,20 @@ async fn collect(output: &mut mpsc::Receiver<ExecOutput>) -> (String, String) {
 
 /// Runs a command with this input to its end.
 async fn run(bench: &Bench, command: ExecCommand, input: &str) -> (i32, String, String) {
+    run_in((&bench.driver, &bench.id(1)), command, input).await
+}
+
+/// Runs a command in a task of a driver, with this input, to its end.
+pub(crate) async fn run_in(
+    (driver, id): (&dyn Driver, &TaskId),
+    command: ExecCommand,
+    input: &str,
+) -> (i32, String, String) {
     let (mut caller, io) = ends();
     let part = ExecInput::Stdin(input.as_bytes().to_vec());
     caller.input.send(part).await.unwrap();
     caller.input.send(ExecInput::EndOfStdin).await.unwrap();
-    let id = bench.id(1);
-    let running = bench.driver.exec(&id, command, io);
+    let running = driver.exec(id, command, io);
     let both = async { tokio::join!(running, collect(&mut caller.output)) };
     let (code, (stdout, stderr)) = timeout(LIMIT, both).await.expect("the command ends");
     (code.unwrap(), stdout, stderr)

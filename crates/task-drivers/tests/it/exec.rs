@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use model::{ExitResult, MemoryMax, Timestamp};
 use task_drivers::{
-    AllocDirs, Driver, Exec, ExecConfig, Recovery, StartError, TaskConfig, TaskMount, TaskNetwork,
-    alloc_dirs,
+    AllocDirs, Driver, Exec, ExecCommand, ExecConfig, Recovery, StartError, TaskConfig, TaskMount,
+    TaskNetwork, TerminalSize, alloc_dirs,
 };
 use tokio::sync::mpsc;
 
 use crate::bench::{Bench, LIMIT, is_alive, kill, wait_for};
+use crate::commands::{ends, run_in, shell};
 
 struct ExecBench {
     bench: Bench,
@@ -26,7 +27,10 @@ struct ExecBench {
 
 /// Returns a bench, or `None` where isolation cannot be tested.
 fn bench(edit: impl FnOnce(&mut ExecConfig)) -> Option<ExecBench> {
-    let bench = Bench::new();
+    isolated(Bench::new(), edit)
+}
+
+fn isolated(bench: Bench, edit: impl FnOnce(&mut ExecConfig)) -> Option<ExecBench> {
     let dirs = AllocDirs {
         root: bench.dirs().root.parent().unwrap().to_owned(),
     };
@@ -80,6 +84,21 @@ impl ExecBench {
         let (sender, _receiver) = mpsc::channel(10);
         let waited = tokio::time::timeout(LIMIT, self.driver.wait(&id, &sender)).await;
         waited.expect("the task ends").unwrap()
+    }
+
+    /// Starts a task that waits, runs a command in it, and ends both.
+    async fn command(self, config: TaskConfig, command: ExecCommand) -> (i32, String, String) {
+        self.driver.start(config).await.unwrap();
+        self.bench.said("up").await;
+        let id = self.bench.id(1);
+        let ended = run_in((&self.driver, &id), command, "typed\n").await;
+        self.driver
+            .stop(&id, "SIGKILL", Duration::ZERO)
+            .await
+            .unwrap();
+        self.wait().await;
+        self.finish().await;
+        ended
     }
 
     /// Returns the pid in `state.json` of `role`: `task` or `supervisor`.
@@ -413,18 +432,32 @@ async fn a_task_joins_the_network_of_its_allocation() {
     fs::write(&hosts, "10.0.0.9 the-allocation\n").unwrap();
     fs::write(&resolv_conf, "").unwrap();
     fs::set_permissions(&hosts, fs::Permissions::from_mode(0o644)).unwrap();
+    let script = "cat /etc/hosts; grep -c : /proc/net/dev; ls /sys/class/net";
     let mut config = bench
         .bench
-        .shell("exec 2>&1; cat /etc/hosts; grep -c : /proc/net/dev; ls /sys/class/net");
+        .shell(&format!("exec 2>&1; {script}; echo up; sleep 600"));
     config.network = Some(TaskNetwork {
         namespace,
         hosts,
         resolv_conf,
     });
-    let said = bench.run(config).await.1;
+    bench.driver.start(config).await.unwrap();
+    let said = bench.bench.said("up").await;
+    let id = bench.bench.id(1);
+    // A command, too.
+    let (code, stdout, stderr) = run_in((&bench.driver, &id), shell(script), "").await;
+    bench
+        .driver
+        .stop(&id, "SIGKILL", Duration::ZERO)
+        .await
+        .unwrap();
+    bench.wait().await;
+    bench.finish().await;
     holder.kill().unwrap();
     holder.wait().unwrap();
-    assert_eq!(said, "10.0.0.9 the-allocation\n1\nlo\n");
+    assert_eq!(said, "10.0.0.9 the-allocation\n1\nlo\nup\n");
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert_eq!(stdout, "10.0.0.9 the-allocation\n1\nlo\n");
 }
 
 /// Needs cgroup version 2 with its controllers.
@@ -465,4 +498,169 @@ async fn without_control_groups_the_driver_is_not_there_and_says_why() {
     assert_eq!(driver.fingerprint().description, "disabled");
     let error = driver.start(raw_exec.shell("true")).await.unwrap_err();
     assert!(error.to_string().contains("not enabled"), "{error}");
+}
+
+/// A script whose output tells the namespaces and rights of a process.
+const RIGHTS: &str = "id; readlink /proc/self/ns/ipc /proc/self/ns/mnt /proc/self/ns/net /proc/self/ns/pid; \
+                      grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups)' /proc/self/status; cat /proc/self/cgroup; pwd; ls /";
+
+#[tokio::test]
+async fn a_command_in_a_task_has_the_tasks_namespaces_and_rights_and_no_more() {
+    for user in ["", "root"] {
+        let Some(bench) = bench(|_| {}) else { return };
+        let mut config = bench
+            .bench
+            .shell(&format!("{RIGHTS}; echo ready; sleep 600"));
+        config.user = user.to_owned();
+        bench.driver.start(config).await.unwrap();
+        let said = bench.bench.said("ready").await;
+        let id = bench.bench.id(1);
+        let (code, stdout, stderr) = run_in((&bench.driver, &id), shell(RIGHTS), "").await;
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        assert_eq!(format!("{stdout}ready\n"), said);
+        assert!(stdout.contains("NoNewPrivs:\t1\n"), "{stdout}");
+        assert!(stdout.contains("Seccomp:\t2\n"), "{stdout}");
+        bench
+            .driver
+            .stop(&id, "SIGKILL", Duration::ZERO)
+            .await
+            .unwrap();
+        bench.wait().await;
+        bench.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_in_a_task_has_its_variables_an_input_and_an_exit_code() {
+    let Some(bench) = bench(|_| {}) else { return };
+    let config = bench.bench.shell("echo up; sleep 600");
+    let script = "cat; echo $NOMAD_TASK_NAME; ls /proc | grep -c '^[0-9]'; echo oops >&2; exit 3";
+    let (code, stdout, stderr) = bench.command(config, shell(script)).await;
+    assert_eq!((code, stderr.as_str()), (3, "oops\n"));
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines[..2], ["typed", "web"]);
+    // The task's shell and sleep; the command's shell, ls and grep.
+    assert!(lines[2].parse::<u32>().unwrap() <= 5, "{stdout}");
+}
+
+#[tokio::test]
+async fn a_command_in_a_task_that_is_no_program_or_is_killed_says_so() {
+    for (line, want) in [
+        (&["no-such-program"][..], 127),
+        (&["/etc/passwd"], 126),
+        (&["/bin/sh", "-c", "kill -TERM $$"], 128 + 15),
+    ] {
+        let Some(bench) = bench(|_| {}) else { return };
+        let config = bench.bench.shell("echo up; sleep 600");
+        let command = ExecCommand {
+            line: line.iter().map(|word| (*word).to_owned()).collect(),
+            terminal: None,
+        };
+        let (code, _, stderr) = bench.command(config, command).await;
+        assert_eq!(code, want, "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_in_a_task_can_have_a_terminal_with_job_control() {
+    let Some(bench) = bench(|_| {}) else { return };
+    let config = bench.bench.shell("echo up; sleep 600");
+    let command = ExecCommand {
+        terminal: Some(TerminalSize {
+            rows: 33,
+            columns: 101,
+        }),
+        // A shell with jobs fails without a group that has the terminal.
+        ..shell("set -m; stty size; : </dev/tty && cat && exit 4")
+    };
+    let (code, stdout, _) = bench.command(config, command).await;
+    assert!(stdout.contains("33 101"), "{stdout:?}");
+    assert!(!stdout.contains("tty"), "{stdout:?}");
+    assert!(stdout.matches("typed").count() >= 2, "{stdout:?}");
+    assert_eq!(code, 4);
+}
+
+#[tokio::test]
+async fn a_command_in_a_task_dies_with_its_caller_and_with_the_task() {
+    for ends_with_caller in [true, false] {
+        let Some(bench) = bench(|_| {}) else { return };
+        let config = bench.bench.shell("echo up; sleep 600");
+        bench.driver.start(config).await.unwrap();
+        bench.bench.said("up").await;
+        let id = bench.bench.id(1);
+        let (mut caller, io) = ends();
+        let command = shell("trap '' HUP TERM INT; sleep 601 & sleep 602; true");
+        let running = bench.driver.exec(&id, command, io);
+        let ending = async {
+            let sleeps = |pid: &i32| {
+                let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                line.contains("sleep\u{0}601") || line.contains("sleep\u{0}602")
+            };
+            let found = wait_for("the command's processes", || {
+                let found = bench.bench.processes().into_iter().filter(sleeps);
+                Some(found.collect::<Vec<i32>>()).filter(|found| found.len() == 2)
+            })
+            .await;
+            if ends_with_caller {
+                caller.output.close();
+            } else {
+                bench
+                    .driver
+                    .stop(&id, "SIGKILL", Duration::ZERO)
+                    .await
+                    .unwrap();
+            }
+            found
+        };
+        let both = async { tokio::join!(running, ending) };
+        let (result, found) = tokio::time::timeout(LIMIT, both).await.unwrap();
+        assert_eq!(result.is_err(), ends_with_caller, "{result:?}");
+        wait_for("the command to be gone", || {
+            (!found.iter().any(|pid| is_alive(*pid))).then_some(())
+        })
+        .await;
+        if ends_with_caller {
+            assert!(is_alive(bench.pid("task")));
+            bench
+                .driver
+                .stop(&id, "SIGKILL", Duration::ZERO)
+                .await
+                .unwrap();
+        }
+        bench.wait().await;
+        bench.finish().await;
+    }
+}
+
+/// A task's root that holds the agent's program open, as `/proc/<pid>/exe` of a process of its own, must not
+/// write to it once it has ended.
+#[tokio::test]
+async fn the_agents_program_cannot_be_written_through_the_processes_of_a_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("agent");
+    let raw = Bench::with(|settings| {
+        fs::copy(&settings.supervisor.program, &program).unwrap();
+        settings.supervisor.program.clone_from(&program);
+    });
+    let Some(bench) = isolated(raw, |_| {}) else {
+        return;
+    };
+    let mut config = bench.bench.shell("echo up; sleep 600");
+    config.user = "root".to_owned();
+    bench.driver.start(config).await.unwrap();
+    bench.bench.said("up").await;
+    let held = fs::File::open(format!("/proc/{}/exe", bench.pid("supervisor"))).unwrap();
+    let id = bench.bench.id(1);
+    bench
+        .driver
+        .stop(&id, "SIGKILL", Duration::ZERO)
+        .await
+        .unwrap();
+    bench.wait().await;
+    bench.finish().await;
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
+    let refused = fs::OpenOptions::new().write(true).open(path).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(nix::libc::EROFS), "{refused}");
+    // The file itself is writable.
+    fs::OpenOptions::new().write(true).open(&program).unwrap();
 }

@@ -18,6 +18,7 @@ use tracing::warn;
 
 use super::{Attempt, hook};
 use crate::data_source::Asker;
+use crate::script;
 use crate::templates::{self, Input, Outcome, Rerendering};
 
 /// Messages about a template that waits come at most this often. Source: Nomad's public behaviour.
@@ -175,6 +176,12 @@ impl Attempt {
         for template in &mut rendered {
             template.source = env.interpolate(&template.source);
             template.destination = env.interpolate(&template.destination);
+            if let Some(script) = &mut template.change_script {
+                script.command = env.interpolate(&script.command);
+                for arg in &mut script.args {
+                    *arg = env.interpolate(arg);
+                }
+            }
         }
         let mut seen = env.for_templates();
         seen.extend(variables.clone());
@@ -210,7 +217,8 @@ impl Attempt {
         rendering.await.unwrap_or_default()
     }
 
-    /// Restarts the task once, or sends it each signal once, after the longest splay at random.
+    /// Restarts the task once, or sends it each signal once and runs the scripts, after the longest splay at
+    /// random.
     async fn react_to_templates(
         &self,
         input: &Input,
@@ -248,26 +256,68 @@ impl Attempt {
         let mut sent = Vec::new();
         for template in changed {
             let destination = &template.destination;
-            let message = match template.change_mode {
+            let reaction = match template.change_mode {
                 ChangeMode::Signal if !sent.contains(&&template.change_signal) => {
-                    let signal = &template.change_signal;
-                    sent.push(signal);
-                    match driver.signal(&self.id, signal).await {
-                        Ok(()) => format!("Template {destination:?} has changed: sent {signal}"),
-                        Err(error) => format!(
-                            "Template {destination:?} has changed, but {signal} could not be sent: {}",
-                            service_kit::run::chain(&error)
-                        ),
-                    }
+                    sent.push(&template.change_signal);
+                    self.send_signal(&template.change_signal, driver).await
                 }
-                ChangeMode::Script => format!(
-                    "Template {destination:?} has changed. This version of Kafila runs no change_script: use \
-                     change_mode signal or restart"
-                ),
+                ChangeMode::Script => self.run_script(template, driver).await,
                 _ => continue,
             };
+            let message = match &reaction {
+                Ok(done) => format!("Template {destination:?} has changed: {done}"),
+                Err(problem) => format!("Template {destination:?} has changed, but {problem}"),
+            };
             self.tell(answers, message).await;
+            let script = template.change_script.as_ref();
+            if reaction.is_err()
+                && template.change_mode == ChangeMode::Script
+                && script.is_some_and(|script| script.fail_on_error)
+            {
+                self.fail(answers, destination).await;
+                return;
+            }
         }
+    }
+
+    async fn send_signal(&self, signal: &str, driver: &dyn Driver) -> Result<String, String> {
+        match driver.signal(&self.id, signal).await {
+            Ok(()) => Ok(format!("sent {signal}")),
+            Err(error) => Err(format!(
+                "{signal} could not be sent: {}",
+                service_kit::run::chain(&error)
+            )),
+        }
+    }
+
+    /// Runs the script of a template inside the task. Its output is dropped, because it may quote a secret of
+    /// the template.
+    async fn run_script(&self, template: &Template, driver: &dyn Driver) -> Result<String, String> {
+        let Some(script) = &template.change_script else {
+            return Err("it has no change_script".to_owned());
+        };
+        let command = &script.command;
+        let line: Vec<String> = std::iter::once(command)
+            .chain(&script.args)
+            .cloned()
+            .collect();
+        match script::run(driver, &self.id, &line, script.timeout).await {
+            Ok(ran) if ran.code == 0 => Ok(format!("ran {command}")),
+            Ok(ran) => Err(format!("{command} failed with exit code {}", ran.code)),
+            Err(reason) => Err(format!("{command} could not be run: {reason}")),
+        }
+    }
+
+    /// Ends the task as failed.
+    async fn fail(&self, answers: &mpsc::Sender<Event>, destination: &str) {
+        let failed = Event::Failed {
+            task: self.id.task.clone(),
+            attempt: self.id.attempt,
+            reason: format!(
+                "The script of template {destination:?} failed, and its fail_on_error is set"
+            ),
+        };
+        let _ = answers.send(failed).await;
     }
 
     async fn tell(&self, answers: &mpsc::Sender<Event>, message: String) {

@@ -22,6 +22,7 @@ mod reports;
 mod rollouts;
 mod scaling_policies;
 mod scheduler_config;
+mod service_streams;
 mod sessions;
 mod sizes;
 mod space;

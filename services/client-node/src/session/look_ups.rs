@@ -1,4 +1,5 @@
-//! Look-ups of templates, answered by the current gateway.
+//! Look-ups of templates: variables and names of services from the current gateway, instances from the
+//! node's subscription.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
 use proto::v1;
 use service_kit::request;
+use service_watch::{Instance, Services};
 use task_drivers::driver::BoxFuture;
 use task_runner::{Asker, DataSource};
 use template::Lookup;
@@ -23,6 +25,7 @@ pub(crate) struct LookUps {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) node_id: String,
     pub(crate) secret: String,
+    pub(crate) services: Arc<Services>,
 }
 
 /// Leaves out the secret.
@@ -40,6 +43,13 @@ impl DataSource for LookUps {
         asker: &Asker,
         lookup: &Lookup,
     ) -> BoxFuture<'static, Result<Answer, String>> {
+        if let Lookup::Service { name, .. } = lookup {
+            let name = service_watch::ServiceName {
+                namespace: asker.namespace.clone(),
+                name: name.clone(),
+            };
+            return Box::pin(instances(Arc::clone(&self.services), name));
+        }
         let (data, namespace, region) = match lookup {
             Lookup::Variable { path } => {
                 let data = Data::Variable(path.path.clone());
@@ -49,11 +59,6 @@ impl DataSource for LookUps {
                 let data = Data::Variables(prefix.path.clone());
                 (Some(data), prefix.namespace.clone(), prefix.region.clone())
             }
-            Lookup::Service { name, .. } => (
-                Some(Data::Service(name.clone())),
-                asker.namespace.clone(),
-                String::new(),
-            ),
             _ => (None, asker.namespace.clone(), String::new()),
         };
         let message = LookUpRequest {
@@ -85,9 +90,6 @@ fn read(lookup: &Lookup, answer: LookUpResponse) -> Answer {
         Lookup::Variables { .. } => {
             Answer::Variables(answer.variables.into_iter().map(variable).collect())
         }
-        Lookup::Service { .. } => {
-            Answer::Instances(answer.instances.into_iter().map(instance).collect())
-        }
         _ => Answer::Services(answer.services.into_iter().map(service).collect()),
     }
 }
@@ -104,17 +106,33 @@ fn variable(found: v1::Variable) -> Variable {
     }
 }
 
-fn instance(found: v1::ServiceRegistration) -> ServiceInstance {
+/// Returns the instances of a service, whatever the results of their checks, ordered by allocation.
+async fn instances(
+    services: Arc<Services>,
+    name: service_watch::ServiceName,
+) -> Result<Answer, String> {
+    let found = services.look_up(&name, CALL_TIMEOUT).await;
+    match found.map_err(|error| error.to_string())? {
+        service_watch::Answer::Refused(reason) => Err(reason),
+        service_watch::Answer::Instances(found) => {
+            let is_exact = |it: &&Instance| it.namespace == name.namespace && it.name == name.name;
+            let exact = found.iter().filter(is_exact).map(instance);
+            Ok(Answer::Instances(exact.collect()))
+        }
+    }
+}
+
+fn instance(found: &Instance) -> ServiceInstance {
     ServiceInstance {
-        id: found.id,
-        name: found.name,
-        node: found.node_id,
-        address: found.address,
-        port: u16::try_from(found.port).unwrap_or_default(),
-        datacenter: found.datacenter,
-        tags: found.tags,
-        job_id: found.job_id,
-        alloc_id: found.alloc_id,
+        id: found.id.clone(),
+        name: found.name.clone(),
+        node: found.node_id.clone(),
+        address: found.address.clone(),
+        port: found.port,
+        datacenter: found.datacenter.clone(),
+        tags: found.tags.clone(),
+        job_id: found.job_id.clone(),
+        alloc_id: found.alloc_id.clone(),
     }
 }
 

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, Node, NodeId};
+use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
     AllocationsUpdate, Assignment, CsiMountsRequest, CsiMountsResponse, HeartbeatRequest,
     HeartbeatResponse, LookUpRequest, LookUpResponse, NewerReport, RegisterNodeRequest,
-    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
-    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
+    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse, ServiceInstance,
+    ServiceInstances, SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
+    WatchServicesRequest, WatchServicesResponse,
 };
 use proto::v1;
 use service_kit::CancellationToken;
@@ -22,7 +24,7 @@ use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::transport::Server;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 /// Timeout of these tests; an idle machine takes moments.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -74,6 +76,10 @@ pub(crate) struct Facts {
     pub(crate) failing_reports: usize,
     /// Reports of these are refused as invalid.
     pub(crate) refused: BTreeSet<AllocId>,
+    /// Name of a service -> its instances.
+    pub(crate) services: BTreeMap<String, Vec<ServiceInstance>>,
+    /// Path of a variable -> its items; empty: the gateway has no data.
+    pub(crate) variables: BTreeMap<String, BTreeMap<String, String>>,
     /// Behaves like a gateway of an earlier version: assignments have no report numbers.
     pub(crate) hides_numbers: bool,
 }
@@ -369,6 +375,48 @@ impl NodeSessions for Api {
         }))
     }
 
+    type WatchServicesStream =
+        Pin<Box<dyn Stream<Item = Result<WatchServicesResponse, Status>> + Send>>;
+
+    /// Answers each request with the instances of its services, and again after each change.
+    async fn watch_services(
+        &self,
+        request: Request<Streaming<WatchServicesRequest>>,
+    ) -> Result<Response<Self::WatchServicesStream>, Status> {
+        let mut requests = request.into_inner();
+        let first = requests.message().await?.unwrap();
+        self.check(&first.node_id)?;
+        let cluster = self.cluster.clone();
+        let changes = tokio_stream::wrappers::WatchStream::new(self.cluster.changed.subscribe());
+        let names = Arc::new(Mutex::new(first.services));
+        let newest = Arc::clone(&names);
+        let asked = requests.map(move |request| {
+            *newest.lock().unwrap() = request?.services;
+            Ok(())
+        });
+        let due = asked.merge(changes.map(|_| Ok(())));
+        let responses = due.map(move |due: Result<(), Status>| {
+            due?;
+            let facts = cluster.facts();
+            let names = names.lock().unwrap().clone().into_iter();
+            let changed = names.map(|service| ServiceInstances {
+                instances: facts
+                    .services
+                    .get(&service.name)
+                    .cloned()
+                    .unwrap_or_default(),
+                refusal: String::new(),
+                service: Some(service),
+            });
+            Ok(WatchServicesResponse {
+                changed: changed.collect(),
+            })
+        });
+        let cut = self.cut.clone();
+        let until_cut = futures::StreamExt::take_until(responses, cut.cancelled_owned());
+        Ok(Response::new(Box::pin(until_cut)))
+    }
+
     type WatchAllocationsStream =
         Pin<Box<dyn Stream<Item = Result<AllocationsUpdate, Status>> + Send>>;
 
@@ -440,9 +488,26 @@ impl NodeSessions for Api {
     ) -> Result<Response<SignIdentitiesResponse>, Status> {
         Err(Status::unavailable("this gateway has no key"))
     }
-    /// No data: the templates of these tests look nothing up.
-    async fn look_up(&self, _: Request<LookUpRequest>) -> Result<Response<LookUpResponse>, Status> {
-        Err(Status::unavailable("this gateway has no data"))
+    async fn look_up(
+        &self,
+        request: Request<LookUpRequest>,
+    ) -> Result<Response<LookUpResponse>, Status> {
+        let facts = self.cluster.facts();
+        let Some(Data::Variable(path)) = request.into_inner().data else {
+            return Err(Status::unavailable("this gateway has no data"));
+        };
+        if facts.variables.is_empty() {
+            return Err(Status::unavailable("this gateway has no data"));
+        }
+        let found = facts.variables.get(&path).map(|items| v1::Variable {
+            path: path.clone(),
+            items: items.clone().into_iter().collect(),
+            ..v1::Variable::default()
+        });
+        Ok(Response::new(LookUpResponse {
+            variables: found.into_iter().collect(),
+            ..LookUpResponse::default()
+        }))
     }
 
     /// No volumes: the jobs of these tests ask for none.

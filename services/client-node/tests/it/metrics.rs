@@ -7,7 +7,7 @@ use crate::gateway::{Cluster, Gateway, LIMIT};
 use crate::node::{Place, Running, service};
 
 /// Returns the value of the series that begins so.
-fn value(text: &str, series: &str) -> Option<f64> {
+pub(crate) fn value(text: &str, series: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with(series))?;
     line.rsplit_once(' ')?.1.parse().ok()
 }

@@ -67,6 +67,8 @@ fn one(
         port: text(&spec.port),
         address_mode: address_mode(check, path, spec, place),
         task: text(&spec.task),
+        command: text(&spec.command),
+        args: spec.args.clone(),
         interval: time(check, path, "interval", spec.interval.as_ref()),
         timeout: time(check, path, "timeout", spec.timeout.as_ref()),
         path: text(&spec.path),
@@ -77,6 +79,7 @@ fn one(
         tls_server_name: text(&spec.tls_server_name),
         tls_skip_verify: spec.tls_skip_verify.unwrap_or(false),
         grpc_service: text(&spec.grpc_service),
+        grpc_use_tls: spec.grpc_use_tls.unwrap_or(false),
         initial_status: initial_status(check, path, spec.initial_status.as_deref()),
         success_before_passing: check.number(
             path.field("success_before_passing"),
@@ -91,18 +94,20 @@ fn one(
         on_update: on_update(check, path, spec.on_update.as_deref(), service.on_update),
         check_restart: None,
     };
-    target(check, path, &found, service, place);
+    if found.check_type == CheckType::Script {
+        script(check, path, &found, service, place);
+    } else {
+        target(check, path, &found, service, place);
+    }
     found
 }
 
 fn check_type(check: &mut Check, path: &Path, text: Option<&str>) -> CheckType {
     let choices = CheckType::ALL.map(|it| (it.as_str(), it));
     let text = text.unwrap_or_default();
-    check.choice(path.field("type"), Some(text), &choices, CheckType::Tcp, |given| match given {
-        "script" => "script checks are not supported by this version of Kafila: let the task serve its health, \
-                     and use http, tcp or grpc"
-            .to_owned(),
-        _ => format!("invalid check type ({given:?}), must be one of http, tcp, grpc"),
+    let field = path.field("type");
+    check.choice(field, Some(text), &choices, CheckType::Tcp, |given| {
+        format!("invalid check type ({given:?}), must be one of http, tcp, grpc, script")
     })
 }
 
@@ -111,11 +116,6 @@ fn refuse(check: &mut Check, path: &Path, spec: &spec::Check) {
     if spec.expose == Some(true) {
         let message = "expose is not supported by this version of Kafila: remove it, Consul Connect is not used";
         check.error(path.field("expose"), message);
-    }
-    if spec.grpc_use_tls == Some(true) {
-        let message = "gRPC checks over TLS are not supported by this version of Kafila: serve the health service \
-                       without TLS, or use a tcp check";
-        check.error(path.field("grpc_use_tls"), message);
     }
 }
 
@@ -238,6 +238,25 @@ fn initial_status(check: &mut Check, path: &Path, text: Option<&str>) -> Option<
         |given| format!("invalid initial check state {given:?}: use passing, warning or critical"),
     );
     Some(found)
+}
+
+/// Checks the command of a script, and that it has a task to run in.
+fn script(
+    check: &mut Check,
+    path: &Path,
+    found: &ServiceCheck,
+    service: &Service,
+    place: &Place<'_>,
+) {
+    if found.command.is_empty() {
+        let message = "script type must have a script path: write command = \"/usr/local/bin/check\" or another one";
+        check.error(path.field("command"), message);
+    }
+    if place.task.is_none() && found.task.is_empty() && service.task.is_empty() {
+        let message = "a script check of a group's service must specify its task: write task, the name of the \
+                       task that it runs in";
+        check.error(path.field("task"), message);
+    }
 }
 
 /// Checks the address of a check: a port, and for HTTP a path.

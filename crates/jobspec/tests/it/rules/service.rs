@@ -1,6 +1,6 @@
 //! Services of groups and tasks.
 
-use model::service::{AddressMode, OnUpdate};
+use model::service::{AddressMode, CheckType, OnUpdate};
 
 use super::check;
 use crate::support::{NOW, admit, file};
@@ -114,7 +114,8 @@ fn an_invalid_check_names_its_attribute() {
     check(&[
         ("", checked("type = \"x\""), "", field("type"), "invalid check type (\"x\"), must be one of"),
         ("", checked(""), "", field("type"), "must be one of"),
-        ("", checked("type = \"script\"\ncommand = \"/bin/x\""), "", field("type"), "script checks are not supported"),
+        ("", checked("type = \"script\"\ntask = \"t\""), "", field("command"), "script type must have a script path"),
+        ("", checked("type = \"script\"\ncommand = \"/bin/x\""), "", field("task"), "must specify its task"),
         ("", checked("type = \"http\""), "", field("path"), "http type must have http path"),
         ("", checked("type = \"http\"\npath = \"http://a/b\""), "", field("path"), "has a host"),
         ("", checked("type = \"http\"\npath = \"/\"\nmethod = \"get\""), "", field("method"), "unknown method \"get\""),
@@ -123,7 +124,6 @@ fn an_invalid_check_names_its_attribute() {
         ("", checked("type = \"http\"\npath = \"/\"\nheader {\nÄ = [\"x\"]\n}"), "", field("header"), "is not a valid name of a header"),
         ("", checked("type = \"tcp\"\nport = \"x\""), "", field("port"), "port label \"x\""),
         ("", checked("type = \"tcp\"\nexpose = true"), "", field("expose"), "expose is not supported"),
-        ("", checked("type = \"grpc\"\ngrpc_use_tls = true"), "", field("grpc_use_tls"), "over TLS are not supported"),
         ("", checked("type = \"tcp\"\naddress_mode = \"driver\""), "", field("address_mode"), "is for services of a task"),
         ("", checked("type = \"tcp\"\naddress_mode = \"x\""), "", field("address_mode"), "use \"host\", \"driver\", \"alloc\" or \"alloc_ipv6\""),
         ("", checked("type = \"tcp\"\ninitial_status = \"x\""), "", field("initial_status"), "invalid initial check state"),
@@ -177,6 +177,54 @@ fn every_attribute_of_a_check_is_stored() {
     assert_eq!((restart.limit, restart.grace.as_secs()), (3, 90));
     let again = jobspec::canonicalise(&spec::Job::from(&job), NOW);
     assert_eq!(again.unwrap().job, job);
+}
+
+#[test]
+fn a_script_runs_in_the_task_that_its_check_or_service_names_without_a_port() {
+    let script = |lines: &str| {
+        format!(
+            "{lines}\ncheck {{\ntype = \"script\"\ncommand = \"/bin/ok\"\nargs = [\"-q\", \"${{NOMAD_ALLOC_ID}}\"]\n\
+             interval = \"10s\"\ntimeout = \"2s\"\n}}"
+        )
+    };
+    let job = admit(&file("", of(&script("task = \"t\"")), ""))
+        .unwrap()
+        .job;
+    let check = &job.task_groups[0].services[0].checks[0];
+    assert_eq!(check.check_type, CheckType::Script);
+    assert_eq!(
+        (check.command.as_str(), check.args.join(" ")),
+        ("/bin/ok", "-q ${NOMAD_ALLOC_ID}".to_owned())
+    );
+    let again = jobspec::canonicalise(&spec::Job::from(&job), NOW);
+    assert_eq!(again.unwrap().job, job);
+    // A service of a task needs no name.
+    admit(&file("", "", in_task(&script("")))).unwrap();
+}
+
+#[test]
+fn a_script_in_a_task_whose_driver_runs_no_commands_is_refused() {
+    let service = "service {\nprovider = \"nomad\"\ntask = \"t\"\ncheck {\ntype = \"script\"\ncommand = \"/bin/ok\"\n\
+                   interval = \"10s\"\ntimeout = \"2s\"\n}\n}";
+    let with = |driver: &str, of_group: &str, of_task: &str| {
+        format!(
+            "job \"a\" {{\n  group \"g\" {{\n{of_group}\n    task \"t\" {{\n      driver = \"{driver}\"\n{of_task}\n\
+             config {{\n{}\n}}\n    }}\n  }}\n}}\n",
+            if driver == "exec" {
+                "command = \"/bin/true\""
+            } else {
+                ""
+            }
+        )
+    };
+    admit(&with("exec", service, "")).unwrap();
+    for (of_group, of_task) in [(service, ""), ("", service)] {
+        let errors = admit(&with("mock_driver", of_group, of_task)).unwrap_err();
+        assert!(
+            errors.contains("the driver \"mock_driver\" of task \"t\" runs no commands"),
+            "{errors}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
@@ -188,4 +188,19 @@ pub(super) fn probe() -> io::Result<()> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
     let root = Root::open(Path::new("/"))?;
     restrict(root.fd(), libc::MOUNT_ATTR_NOSUID)
+}
+
+/// Returns a read-only mount of a file of the calling thread's mount namespace, which no path leads to.
+pub(super) fn read_only(path: &CStr) -> io::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
+    #[expect(unsafe_code, reason = "no library has this system call")]
+    // SAFETY: the path ends in a zero.
+    let opened =
+        unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+    let number = i32::try_from(Errno::result(opened)?).map_err(io::Error::other)?;
+    #[expect(unsafe_code, reason = "the kernel returns a number")]
+    // SAFETY: the number is of a file that was opened just now, and has no other owner.
+    let mount = unsafe { OwnedFd::from_raw_fd(number) };
+    restrict(&mount, libc::MOUNT_ATTR_RDONLY)?;
+    Ok(mount)
 }

@@ -88,15 +88,16 @@ impl Privileges {
         })
     }
 
+    /// Mounts `/proc`, then gives up everything but these rights. A failure is sent to `report` as the
+    /// step's number.
+    pub(super) fn apply(&self, report: &PipeWriter) -> io::Result<()> {
+        at(report, Step::Proc, mount_proc())?;
+        self.give_up(report)
+    }
+
     /// Gives up everything but these rights. A failure is sent to `report` as the step's number.
-    pub(super) fn apply(&self, mut report: &PipeWriter) -> io::Result<()> {
-        let mut at = |step: Step, result: nix::Result<()>| {
-            result.map_err(|error| {
-                let _ = report.write(&[step as u8]);
-                io::Error::from(error)
-            })
-        };
-        at(Step::Proc, mount_proc())?;
+    pub(super) fn give_up(&self, report: &PipeWriter) -> io::Result<()> {
+        let at = |step, result| at(report, step, result);
         at(Step::Bounding, bound(self.bounding))?;
         at(Step::User, self.become_user())?;
         at(Step::Capabilities, self.hold())?;
@@ -132,6 +133,13 @@ impl Privileges {
         }
         Ok(())
     }
+}
+
+fn at(mut report: &PipeWriter, step: Step, result: nix::Result<()>) -> io::Result<()> {
+    result.map_err(|error| {
+        let _ = report.write(&[step as u8]);
+        io::Error::from(error)
+    })
 }
 
 /// Adds the step that failed, if it was one of [`Privileges::apply`].

@@ -90,7 +90,7 @@ mod tests {
         for (text, part) in [
             ("/backup", "want s3://BUCKET"),
             ("s3:///p", "bucket is missing"),
-            ("s3://b@c/p", "no letter"),
+            ("s3://b@c/p", "not a letter"),
             ("s3://b/../c", "empty part"),
             ("s3://b//c", "empty part"),
         ] {

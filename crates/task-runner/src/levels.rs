@@ -2,14 +2,14 @@
 //! and on request what each task uses.
 
 mod machine;
+mod source;
 mod usage;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lifecycle::Assignment;
-use model::{AllocId, ComparableResources, Node};
+use model::{ComparableResources, Node};
 use nix::sys::statvfs::statvfs;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -20,28 +20,12 @@ use service_watch::Services;
 use task_drivers::Usage;
 use tokio::sync::watch;
 
+pub use self::source::{Reserved, Source};
 pub use self::usage::read_usage;
 use self::usage::{TaskInUse, tasks_in_use};
 use crate::context::Drivers;
 
 const MIB: u64 = 1 << 20;
-
-/// Allocations and what they reserve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reserved {
-    /// Allocations without a running task, kept for their files.
-    pub ended: i64,
-    /// The sum over all others.
-    pub allocated: ComparableResources,
-}
-
-/// The allocations of a node, as its agent knows them at a scrape.
-pub trait Source: Send + Sync {
-    fn reserved(&self) -> Reserved;
-
-    /// Returns the assignment of an allocation that is on the node and has not ended.
-    fn live(&self, alloc_id: AllocId) -> Option<Assignment>;
-}
 
 /// Reads the levels of one node.
 pub struct Levels {

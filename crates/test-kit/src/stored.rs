@@ -87,7 +87,10 @@ impl Stored {
         for write in writes {
             let key = write.key();
             let modified = snapshot.indexes(key).map_or(0, |(_, modified)| modified);
-            assert_eq!(modified, write.expected_index(), "{key:?} changed");
+            match write.expected_index() {
+                0 => assert_eq!(modified, 0, "{key:?} exists"),
+                expected => assert_eq!(modified, expected, "{key:?} changed"),
+            }
         }
         self.state = snapshot.after(writes.iter().cloned()).to_state();
         self.snapshot().index()

@@ -6,7 +6,7 @@ use model::AllocId;
 use task_drivers::Usage;
 use tokio_util::sync::CancellationToken;
 
-use super::Source;
+use super::source::Source;
 use crate::context::Drivers;
 
 /// Time between two readings by drivers that ask another program, as Prometheus' usual interval is 15 s.

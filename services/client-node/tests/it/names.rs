@@ -8,10 +8,10 @@ use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfi
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use proto::internal::v1::ServiceInstance;
 use service_kit::CancellationToken;
-use test_kit::wait_for;
+use test_kit::{scrape, wait_for};
 
 use crate::gateway::{Cluster, Gateway, LIMIT};
-use crate::metrics::{scrape, value};
+use crate::metrics::value;
 use crate::node::Place;
 
 fn resolver(address: SocketAddr) -> TokioResolver {
@@ -72,13 +72,13 @@ async fn names_follow_the_gateway_and_outlive_it() {
     drop(gateway);
     // Without a gateway the last answer stays, and its age shows.
     wait_for("the age of the answers", LIMIT, async || {
-        let text = scrape(metrics).await;
+        let text = scrape(metrics).await.unwrap();
         let age = value(&text, "kafila_client_node_services_age_seconds ");
         age.filter(|age| *age >= 2.0)
     })
     .await;
     assert_eq!(found(&resolver).await, ["10.0.0.2"]);
-    let text = scrape(metrics).await;
+    let text = scrape(metrics).await.unwrap();
     assert!(value(&text, "kafila_client_node_dns_queries_total ").is_some_and(|it| it >= 3.0));
     drain.cancel();
     ended.await.unwrap().unwrap();

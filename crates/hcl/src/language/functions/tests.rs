@@ -460,7 +460,10 @@ fn files_are_read_through_what_the_caller_gives() {
     );
     for (call, part) in [
         ("fileset(\"gone\", \"*\")", "cannot list \"gone\""),
-        ("fileset(\"conf\", \"[\")", "no pattern of paths"),
+        (
+            "fileset(\"conf\", \"[\")",
+            "is not a valid pattern of paths",
+        ),
         ("pathexpand(\"~root/x\")", "write the whole path"),
     ] {
         let error = with_host(call, &host).unwrap_err();

@@ -44,7 +44,6 @@ fn modes(volume: &v1::CsiVolume) -> String {
 pub(crate) fn info(found: &v1::GetCsiVolumeResponse, style: &Style) -> String {
     let none = v1::CsiVolume::default();
     let volume = found.volume.as_ref().unwrap_or(&none);
-    let healthy = |healthy: u32, expected: u32| format!("{healthy}/{expected}");
     let capacity = match volume.capacity_bytes {
         0 => "<none>".to_owned(),
         bytes => format!("{} MiB", bytes >> 20),
@@ -62,12 +61,14 @@ pub(crate) fn info(found: &v1::GetCsiVolumeResponse, style: &Style) -> String {
         .add("Schedulable", volume.schedulable.to_string())
         .add(
             "Controllers Healthy",
-            healthy(volume.controllers_healthy, volume.controllers_expected),
+            volume.controllers_healthy.to_string(),
         )
         .add(
-            "Nodes Healthy",
-            healthy(volume.nodes_healthy, volume.nodes_expected),
+            "Controllers Expected",
+            volume.controllers_expected.to_string(),
         )
+        .add("Nodes Healthy", volume.nodes_healthy.to_string())
+        .add("Nodes Expected", volume.nodes_expected.to_string())
         .add("Registered", style.time(volume.create_time_ns));
     let mut out = fields.render();
     let mut table = Table::new(["Access Mode", "Attachment Mode"]);
@@ -163,7 +164,6 @@ pub(crate) fn plugins(plugins: &[v1::CsiPlugin]) -> Table {
 
 /// One plugin: its header, and its services by node.
 pub(crate) fn plugin(plugin: &v1::CsiPlugin, style: &Style) -> String {
-    let healthy = |healthy: u32, expected: u32| format!("{healthy}/{expected}");
     let mut fields = Fields::new();
     fields
         .add("ID", plugin.id.as_str())
@@ -171,12 +171,14 @@ pub(crate) fn plugin(plugin: &v1::CsiPlugin, style: &Style) -> String {
         .add("Version", plugin.provider_version.as_str())
         .add(
             "Controllers Healthy",
-            healthy(plugin.controllers_healthy, plugin.controllers_expected),
+            plugin.controllers_healthy.to_string(),
         )
         .add(
-            "Nodes Healthy",
-            healthy(plugin.nodes_healthy, plugin.nodes_expected),
-        );
+            "Controllers Expected",
+            plugin.controllers_expected.to_string(),
+        )
+        .add("Nodes Healthy", plugin.nodes_healthy.to_string())
+        .add("Nodes Expected", plugin.nodes_expected.to_string());
     let mut out = fields.render();
     let services = [("controller", &plugin.controllers), ("node", &plugin.nodes)];
     let rows = services.into_iter().flat_map(|(service, infos)| {
@@ -259,7 +261,8 @@ mod tests {
         let shown = info(&found, &style(false));
         for part in [
             "External ID          = vol-1",
-            "Nodes Healthy        = 1/2",
+            "Nodes Healthy        = 1",
+            "Nodes Expected       = 2",
             "17c0ffee  4d2ba53b  db      write",
             "4d2ba53b  detaching  17c0ffee  2         busy",
         ] {

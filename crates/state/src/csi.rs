@@ -185,8 +185,8 @@ mod tests {
             let text = serde_json::json!({
                 "secret": "", "name": "", "datacenter": "", "node_pool": "", "node_class": "",
                 "address": "", "attributes": {}, "meta": {}, "drivers": {},
-                "resources": {"cpu_mhz": 0, "memory_mib": 0, "disk_mib": 0},
-                "reserved": {"cpu_mhz": 0, "memory_mib": 0, "disk_mib": 0},
+                "resources": {"cpu": 0, "mem": 0, "disk": 0},
+                "reserved": {"cpu": 0, "mem": 0, "disk": 0},
                 "reserved_ports": [], "min_dynamic_port": 1, "max_dynamic_port": 2,
                 "host_ip": "", "computed_class": "", "status": "ready", "status_description": "",
                 "eligibility": "eligible", "status_updated_at": 0,

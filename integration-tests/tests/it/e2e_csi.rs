@@ -72,7 +72,7 @@ impl Fixture {
                 .kafila(&["plugin", "status", "dir"])
                 .await?
                 .ok()?;
-            let want = format!("Nodes Healthy        = {nodes}/{nodes}");
+            let want = format!("Nodes Healthy        = {nodes}\n");
             ensure!(shown.stdout.contains(&want), "{shown:?}");
             Ok(())
         })

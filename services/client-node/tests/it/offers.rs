@@ -88,7 +88,7 @@ async fn a_task_finds_its_volume_and_raw_exec_mounts_none() {
     let mut mounts = with_volume("true");
     mounts.task_groups[0].tasks[0].volume_mounts.push(mount());
     let told = message(&cluster, 2, &mounts).await;
-    let want = "task driver \"raw_exec\" does not support host volumes";
+    let want = "task driver \"raw_exec\" does not support mounts of volumes";
     assert!(
         told.contains(want) && told.contains("KAFILA_VOLUME_"),
         "{told}"

@@ -261,7 +261,8 @@ impl Api {
             }
             Ok(step(decision, eval_id))
         };
-        let result = gateway.core.execute(|| format!("job {key}"), decide).await;
+        let what = || format!("job {key}");
+        let result = gateway.core.execute_together(what, decide).await;
         if result.as_ref().is_err_and(Error::is_overload) {
             gateway.metrics.jobs_refused_overload.inc();
         }

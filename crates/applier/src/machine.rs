@@ -43,6 +43,10 @@ const SHARED_ATTEMPTS_MAX: u32 = 2;
 /// only be verified again after a failed commit, and would overtake later plans of higher priority.
 const OPERATIONS_AHEAD_MAX: usize = 2 * crate::piece::OPERATIONS_MAX;
 
+/// Operations that are sent although the machine is held: a larger transaction costs the store as much
+/// for each of them.
+const OPERATIONS_HELD_MAX: usize = crate::piece::OPERATIONS_MAX / 4;
+
 /// A plan that may be committed once those before it are.
 #[derive(Clone, Debug)]
 struct Verified {
@@ -94,6 +98,8 @@ pub struct Applier {
     wanted_revision: u64,
     next_commit: u64,
     is_deposed: bool,
+    /// See [`Applier::hold`].
+    is_held: bool,
 }
 
 impl Applier {
@@ -113,7 +119,19 @@ impl Applier {
             wanted_revision: election_revision,
             next_commit: 0,
             is_deposed: false,
+            is_held: false,
         }
+    }
+
+    /// Lets small plans gather: from now on transactions are sent only when they are large, until
+    /// [`Self::release`].
+    pub fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Ends a hold; the next step sends what has gathered.
+    pub fn release(&mut self) {
+        self.is_held = false;
     }
 
     /// Handles one event; `replica` is the newest snapshot of committed state.
@@ -183,8 +201,7 @@ impl Applier {
     /// Requests the verification of the next queued plan, unless enough is verified already.
     fn verify_next(&mut self, replica: &Snapshot, effects: &mut Vec<Effect>) {
         while self.verifying.is_none() && replica.index() >= self.wanted_revision {
-            let ahead: usize = self.verified.iter().map(Verified::operations).sum();
-            if ahead >= OPERATIONS_AHEAD_MAX {
+            if self.operations_ahead() >= OPERATIONS_AHEAD_MAX {
                 return;
             }
             let Some(queued) = self.next_queued() else {
@@ -209,6 +226,11 @@ impl Applier {
             });
             self.verifying = Some((queued, false));
         }
+    }
+
+    /// Returns the number of verified operations that are not sent yet.
+    fn operations_ahead(&self) -> usize {
+        self.verified.iter().map(Verified::operations).sum()
     }
 
     /// Takes the first queued plan whose job has no other plan under way.
@@ -283,6 +305,10 @@ impl Applier {
     /// Sends the next transaction when none is under way, and answers plans without writes.
     fn send(&mut self, effects: &mut Vec<Effect>) {
         while self.commit.is_none() {
+            let operations = self.operations_ahead();
+            if self.is_held && operations > 0 && operations < OPERATIONS_HELD_MAX {
+                return;
+            }
             let Some(first) = self.verified.pop_front() else {
                 self.queue.put_all_back(&mut self.waiting);
                 return;

@@ -12,6 +12,8 @@ pub struct Metrics {
     /// Transactions that found a key changed and were decided on again.
     pub conflicts: Counter,
     pub commit_seconds: Histogram,
+    /// Requests in each transaction that requests may share.
+    pub commit_group: Histogram,
     /// Requests for the store's revision; many linearizable reads share one.
     pub revision_reads: Counter,
 }
@@ -23,6 +25,7 @@ impl Default for Metrics {
             conflicts: Counter::default(),
             // 0.5 ms to 16 s: from one member on a fast disk to an election of etcd's.
             commit_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 16)),
+            commit_group: Histogram::new(exponential_buckets(1.0, 2.0, 8)),
             revision_reads: Counter::default(),
         }
     }
@@ -52,6 +55,11 @@ impl Metrics {
             "commit_seconds",
             "Duration of a transaction, retries included",
             metrics.commit_seconds.clone(),
+        );
+        registry.register(
+            "commit_group",
+            "Registrations in one transaction",
+            metrics.commit_group.clone(),
         );
         metrics
     }

@@ -15,6 +15,7 @@ use tonic::Code;
 use tracing::debug;
 
 use crate::error::Error;
+use crate::group_commit::GroupCommit;
 use crate::metrics::Metrics;
 use crate::revisions::Revisions;
 use crate::too_large;
@@ -34,6 +35,7 @@ pub struct Core {
     pub ids: IdSource,
     pub metrics: Metrics,
     revisions: Revisions,
+    group_commit: GroupCommit,
     request_timeout: Duration,
 }
 
@@ -111,13 +113,20 @@ impl From<WaitError> for Error {
     }
 }
 
+/// Returns the error of a request whose commit may be under way.
+pub(crate) fn unanswered() -> Error {
+    let doing = "commit a transaction";
+    let source = None;
+    store::Error::Unknown { doing, source }.into()
+}
+
 /// Returns the error of a request that lost to other writes too often.
 pub fn contended(what: String) -> Error {
     Failure::Contended { what }.into()
 }
 
 impl Core {
-    /// Starts the loop that asks for revisions; it ends with `stop`.
+    /// Starts the loops that ask for revisions and commit groups; they end with `stop`.
     pub fn new(
         replica: Replica,
         clock: Clock,
@@ -127,15 +136,18 @@ impl Core {
         stop: CancellationToken,
     ) -> Self {
         let client = replica.client().clone();
-        let revisions = Revisions::start(client.clone(), metrics.clone(), stop);
+        let writer = client.unfenced_writer();
+        let revisions = Revisions::start(client.clone(), metrics.clone(), stop.clone());
+        let group_commit = GroupCommit::start(writer.clone(), metrics.clone(), stop);
         Self {
-            writer: client.unfenced_writer(),
+            writer,
             client,
             replica,
             clock,
             ids,
             metrics,
             revisions,
+            group_commit,
             request_timeout,
         }
     }
@@ -231,6 +243,27 @@ impl Core {
         self.execute_in(SizeClass::New, what, decide).await
     }
 
+    /// Like [`Self::execute`]; requests that come in together share transactions.
+    ///
+    /// All requests that call this must be of one kind, because all writes of one revision count as
+    /// one event (`event_stream`).
+    ///
+    /// # Errors
+    /// See [`Self::execute`].
+    pub async fn execute_together<T>(
+        &self,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
+    ) -> Result<T, Error> {
+        let within = Within {
+            core: self,
+            deadline: Some(self.deadline()),
+            is_grouped: true,
+        };
+        self.execute_within(within, SizeClass::New, what, decide)
+            .await
+    }
+
     /// Like [`Self::execute`], in transactions as large as `class` allows.
     ///
     /// # Errors
@@ -244,7 +277,18 @@ impl Core {
         let within = Within {
             core: self,
             deadline: Some(self.deadline()),
+            is_grouped: false,
         };
+        self.execute_within(within, class, what, decide).await
+    }
+
+    async fn execute_within<T>(
+        &self,
+        within: Within<'_>,
+        class: SizeClass,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
+    ) -> Result<T, Error> {
         let decided = decide_and_commit(&within, self.listed().await?, MAX_ATTEMPTS, |snapshot| {
             Ok(match decide(snapshot)? {
                 Step::Known(done) => Decision::Known(done),
@@ -271,6 +315,7 @@ impl Core {
         let within = Within {
             core: self,
             deadline: None,
+            is_grouped: false,
         };
         decide_and_commit(&within, self.replica.snapshot(), MAX_ATTEMPTS, decide).await
     }
@@ -310,11 +355,23 @@ impl Core {
     pub async fn commit_txn(&self, txn: &Txn, deadline: Instant) -> Result<Commit, Error> {
         let started = Instant::now();
         let commit = self.writer.commit_surely(txn, left(deadline)).await?;
+        self.note_commit(started);
+        Ok(commit)
+    }
+
+    /// As [`Self::commit_txn`], in a transaction with others that come in at the same time.
+    async fn commit_grouped(&self, txn: Txn, deadline: Instant) -> Result<Commit, Error> {
+        let started = Instant::now();
+        let commit = self.group_commit.commit(txn, deadline).await?;
+        self.note_commit(started);
+        Ok(commit)
+    }
+
+    fn note_commit(&self, started: Instant) {
         self.metrics
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
         self.metrics.commits.inc();
-        Ok(commit)
     }
 }
 
@@ -323,6 +380,8 @@ struct Within<'a> {
     core: &'a Core,
     /// `None`: each takes up to one `request_timeout`.
     deadline: Option<Instant>,
+    /// Its commits share transactions with those of other requests.
+    is_grouped: bool,
 }
 
 impl Within<'_> {
@@ -343,7 +402,12 @@ impl Transactor for Within<'_> {
     }
 
     async fn commit(&self, txn: &Txn) -> Result<Commit, Error> {
-        let commit = self.core.commit_txn(txn, self.deadline()).await?;
+        let deadline = self.deadline();
+        let commit = if self.is_grouped {
+            self.core.commit_grouped(txn.clone(), deadline).await?
+        } else {
+            self.core.commit_txn(txn, deadline).await?
+        };
         if let Commit::Conflict(conflict) = &commit {
             self.core.metrics.conflicts.inc();
             debug!(?conflict, "conflict: deciding again");

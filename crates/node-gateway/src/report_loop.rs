@@ -24,9 +24,9 @@ use crate::report_transactions::StoreTransactions;
 /// The number of nodes' reports that may queue for the next batch. Further callers wait for room in
 /// the queue, which their deadlines bound.
 const QUEUE: usize = 1_024;
-/// The minimum interval between two commits: a hundred transactions a second from each gateway leave
+/// The minimum interval between two commits: fifty transactions a second from each gateway leave
 /// most of the store to plans. Well within the 50 ms that a report may wait for others.
-const MIN_INTERVAL: Duration = Duration::from_millis(10);
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
 /// The size limit of a batch: the operations of one transaction.
 const MAX_BATCH: usize = 1_000;
 

@@ -3,7 +3,7 @@
 //! Pure: watched changes go in, one revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`key`] and [`entity`] are names and objects of the store,
 //! with [`Write`], the conditional write that deciders return and the crate `store` performs;
-//! [`change`] is the input; [`view`] joins the two sides of an allocation; [`usage`], [`ports`] and
+//! [`change`] is the input; `id_set` has the members of an index; [`view`] joins the two sides of an allocation; [`usage`], [`ports`] and
 //! [`dedicated`] sum up the resources of a node's allocations, and [`priorities`] splits that by
 //! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
 //! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
@@ -22,6 +22,7 @@ mod covered;
 mod csi;
 pub mod dedicated;
 pub mod entity;
+mod id_set;
 mod introductions;
 pub mod job_records;
 pub mod job_versions;

@@ -20,6 +20,7 @@ use model::{
 use crate::change::Change;
 use crate::csi::Csi;
 use crate::entity::Entity;
+use crate::id_set::{IdSet, link, unlink};
 use crate::key::{Key, Table};
 use crate::map::Map;
 use crate::node_table::NodeTable;
@@ -42,14 +43,14 @@ pub(crate) struct Tables {
     pub(crate) job_tallies: OrdMap<JobKey, Arc<Indexed<JobTally>>>,
     pub(crate) job_tags: OrdMap<JobKey, Arc<Indexed<JobTags>>>,
     pub(crate) evals: Map<EvalId, Arc<Indexed<Evaluation>>>,
-    pub(crate) evals_by_job: Map<JobKey, OrdSet<EvalId>>,
+    pub(crate) evals_by_job: Map<JobKey, IdSet<EvalId>>,
     /// Non-terminal evaluations: few, however long the history.
     pub(crate) open_evals: OrdSet<EvalId>,
     pub(crate) allocs: Map<AllocId, AllocView>,
-    pub(crate) allocs_by_node: Map<NodeId, OrdSet<AllocId>>,
-    pub(crate) allocs_by_job: Map<JobKey, OrdSet<AllocId>>,
-    pub(crate) allocs_by_eval: Map<EvalId, OrdSet<AllocId>>,
-    pub(crate) allocs_by_deployment: Map<DeploymentId, OrdSet<AllocId>>,
+    pub(crate) allocs_by_node: Map<NodeId, IdSet<AllocId>>,
+    pub(crate) allocs_by_job: Map<JobKey, IdSet<AllocId>>,
+    pub(crate) allocs_by_eval: Map<EvalId, IdSet<AllocId>>,
+    pub(crate) allocs_by_deployment: Map<DeploymentId, IdSet<AllocId>>,
     /// Client sides that arrived before, or outlived, their allocation.
     pub(crate) stray_clients: Map<AllocId, (Arc<AllocClient>, u64)>,
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
@@ -57,7 +58,7 @@ pub(crate) struct Tables {
     pub(crate) node_table: NodeTable,
     pub(crate) priorities: Priorities,
     pub(crate) deployments: Map<DeploymentId, Arc<Indexed<Deployment>>>,
-    pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
+    pub(crate) deployments_by_job: Map<JobKey, IdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
     pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
     /// Stored node pools; the built-in ones are not stored.
@@ -296,10 +297,7 @@ impl Tables {
         } else {
             self.open_evals.insert(id);
         }
-        self.evals_by_job
-            .entry(eval.value.job.clone())
-            .or_default()
-            .insert(id);
+        link(&mut self.evals_by_job, eval.value.job.clone(), id);
         self.evals.insert(id, eval);
     }
 
@@ -339,6 +337,14 @@ impl Tables {
     fn set_alloc(&mut self, view: AllocView) {
         let id = view.alloc.id;
         let old = self.allocs.get(&id).cloned();
+        // A report that does not end the allocation changes no sum.
+        let counts_alike = old.as_ref().is_some_and(|old| {
+            Arc::ptr_eq(&old.alloc, &view.alloc) && old.is_terminal() == view.is_terminal()
+        });
+        if counts_alike {
+            self.allocs.insert(id, view);
+            return;
+        }
         if let Some(old) = &old {
             self.release(old);
             if old.alloc.deployment_id != view.alloc.deployment_id {
@@ -346,14 +352,8 @@ impl Tables {
             }
         }
         if old.is_none() {
-            self.allocs_by_node
-                .entry(view.alloc.node_id)
-                .or_default()
-                .insert(id);
-            self.allocs_by_job
-                .entry(view.alloc.job_key())
-                .or_default()
-                .insert(id);
+            link(&mut self.allocs_by_node, view.alloc.node_id, id);
+            link(&mut self.allocs_by_job, view.alloc.job_key(), id);
         }
         match &old {
             Some(old) if old.alloc.eval_id == view.alloc.eval_id => {}
@@ -361,17 +361,11 @@ impl Tables {
                 if let Some(old) = &old {
                     unlink(&mut self.allocs_by_eval, &old.alloc.eval_id, &id);
                 }
-                self.allocs_by_eval
-                    .entry(view.alloc.eval_id)
-                    .or_default()
-                    .insert(id);
+                link(&mut self.allocs_by_eval, view.alloc.eval_id, id);
             }
         }
         if let Some(deployment_id) = view.alloc.deployment_id {
-            self.allocs_by_deployment
-                .entry(deployment_id)
-                .or_default()
-                .insert(id);
+            link(&mut self.allocs_by_deployment, deployment_id, id);
         }
         if view.is_terminal() {
             self.copy_usage(view.alloc.node_id);
@@ -419,10 +413,8 @@ impl Tables {
         } else {
             self.active_deployments.remove(&id);
         }
-        self.deployments_by_job
-            .entry(deployment.value.job.clone())
-            .or_default()
-            .insert(id);
+        let job = deployment.value.job.clone();
+        link(&mut self.deployments_by_job, job, id);
         self.deployments.insert(id, deployment);
     }
 
@@ -533,18 +525,4 @@ fn indexed<T>(value: T, create_index: u64, modify_index: u64) -> Arc<Indexed<T>>
         modify_index,
         value,
     })
-}
-
-/// Removes `member` from the set under `key`, and the set when it was the last.
-fn unlink<K, V>(index: &mut Map<K, OrdSet<V>>, key: &K, member: &V)
-where
-    K: Clone + Eq + std::hash::Hash,
-    V: Clone + Ord,
-{
-    if let Some(set) = index.get_mut(key) {
-        set.remove(member);
-        if set.is_empty() {
-            index.remove(key);
-        }
-    }
 }

@@ -149,7 +149,7 @@ impl Replica {
             .await
     }
 
-    /// Returns the newest state, and every change after it as it is applied.
+    /// Returns the newest state, and the changes after it as they are applied.
     pub fn subscribe(&self) -> (Snapshot, Subscription) {
         // The receiver comes first: a change in between is received and skipped.
         let deltas = self.shared.deltas.subscribe();

@@ -310,6 +310,11 @@ impl Txn {
         self.writes.is_empty()
     }
 
+    /// Returns the keys that it compares, each once.
+    pub fn compared_keys(&self) -> impl Iterator<Item = &Key> {
+        self.compares.iter().map(|compare| &compare.key)
+    }
+
     pub(crate) fn compares(&self) -> &[Compare] {
         &self.compares
     }

@@ -57,14 +57,32 @@ impl Gateway {
         what: impl Fn() -> String + Send,
         decide: impl Fn(&Snapshot) -> Result<Work<T>, Error> + Send + Sync,
     ) -> Result<T, Error> {
-        let decide = |snapshot: &Snapshot| {
-            let work = decide(snapshot)?;
-            if work.is_new {
-                self.space.check().map_err(Error::refused)?;
-            }
-            Ok(work.step)
-        };
-        let result = self.core.execute_in(class, what, decide).await;
+        let decide = |snapshot: &Snapshot| self.gated(decide(snapshot)?);
+        self.counted(self.core.execute_in(class, what, decide).await)
+    }
+
+    /// Like [`Self::execute_work`]; requests that come in together share transactions
+    /// ([`Core::execute_together`]).
+    ///
+    /// # Errors
+    /// See [`Self::execute_work`].
+    pub(crate) async fn execute_work_together<T>(
+        &self,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Work<T>, Error> + Send + Sync,
+    ) -> Result<T, Error> {
+        let decide = |snapshot: &Snapshot| self.gated(decide(snapshot)?);
+        self.counted(self.core.execute_together(what, decide).await)
+    }
+
+    fn gated<T>(&self, work: Work<T>) -> Result<Step<T>, Error> {
+        if work.is_new {
+            self.space.check().map_err(Error::refused)?;
+        }
+        Ok(work.step)
+    }
+
+    fn counted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if result.as_ref().is_err_and(Error::is_overload) {
             self.metrics.jobs_refused_overload.inc();
         }

@@ -109,7 +109,7 @@ impl EvalBroker for Service {
     }
 }
 
-/// Passes credit on until the worker disconnects or the term is over.
+/// Passes credit and acks on until the worker disconnects or the term is over.
 async fn listen(session: Session, mut incoming: Streaming<DequeueRequest>) {
     loop {
         let message = tokio::select! {
@@ -118,7 +118,17 @@ async fn listen(session: Session, mut incoming: Streaming<DequeueRequest>) {
         };
         match message {
             Ok(Some(message)) => {
-                if session.grant(message.credit).await.is_err() {
+                let acked = read_acked(&message);
+                let taken = async {
+                    if !acked.is_empty() {
+                        session.ack(acked).await?;
+                    }
+                    if message.credit > 0 {
+                        session.grant(message.credit).await?;
+                    }
+                    Ok::<_, NotLeading>(())
+                };
+                if taken.await.is_err() {
                     return debug!("the term is over");
                 }
             }
@@ -146,6 +156,18 @@ fn read_types(texts: &[String]) -> Result<JobTypes, Status> {
             format!("{texts:?} has one that is not a job type: {known}"),
         )
     })
+}
+
+/// Reads the completed deliveries of a message; one that cannot be read is left to its timeout.
+fn read_acked(message: &DequeueRequest) -> Vec<(EvalId, Token)> {
+    let read = |ack: &AckRequest| match read_delivery(&ack.eval_id, &ack.token) {
+        Ok(delivery) => Some(delivery),
+        Err(status) => {
+            debug!(%status, "a worker's ack cannot be read");
+            None
+        }
+    };
+    message.acked.iter().filter_map(read).collect()
 }
 
 fn read_delivery(eval_id: &str, token: &str) -> Result<(EvalId, Token), Status> {

@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Close {
         session: SessionId,
     },
+    /// Completed deliveries, which need no reply.
+    Acked(Vec<(EvalId, Token)>),
     Answer {
         answer: Answer,
         eval_id: EvalId,
@@ -143,6 +145,11 @@ impl Session {
     pub(crate) async fn grant(&self, credit: u32) -> Result<(), NotLeading> {
         let session = self.id;
         self.send(Command::Credit { session, credit }).await
+    }
+
+    /// Completes deliveries.
+    pub(crate) async fn ack(&self, deliveries: Vec<(EvalId, Token)>) -> Result<(), NotLeading> {
+        self.send(Command::Acked(deliveries)).await
     }
 
     pub(crate) async fn close(self) {

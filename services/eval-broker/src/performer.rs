@@ -37,6 +37,9 @@ pub(crate) struct Performer {
 }
 
 impl Performer {
+    /// The request of an ack whose sender waits for no reply.
+    pub(crate) const NO_REPLY: RequestId = RequestId(0);
+
     pub(crate) fn new(
         writes: Writes,
         replica: Replica,

@@ -126,6 +126,18 @@ fn handle_command(
             performer.disconnect(session);
             Event::SessionClosed { session }
         }
+        Command::Acked(deliveries) => {
+            let acks = deliveries.into_iter().flat_map(|(eval_id, token)| {
+                let request = Performer::NO_REPLY;
+                let ack = Event::Ack {
+                    request,
+                    eval_id,
+                    token,
+                };
+                broker.step(now, ack)
+            });
+            return acks.collect();
+        }
         Command::Answer {
             answer,
             eval_id,

@@ -17,7 +17,7 @@ use store::{
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, instrument, warn};
+use tracing::{debug, error, info, instrument, warn};
 
 use crate::metrics::Metrics;
 
@@ -136,7 +136,7 @@ impl<S: Store> Committer<S> {
         let outcome = self.writer.perform_txn(&txn, COMMIT_TIMEOUT).await;
         self.metrics.apply.observe(began.elapsed().as_secs_f64());
         if let CommitOutcome::Done { revision } = outcome {
-            info!(index = revision, writes = txn.write_count(), "committed");
+            debug!(index = revision, writes = txn.write_count(), "committed");
         }
         outcome
     }

@@ -23,6 +23,16 @@ use crate::submission_queue::{Submission, Term};
 /// Timeout of one wait for the replica, repeated while plans wait for it.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Nodes, and placements, of a plan that the loop verifies itself: it takes some ten microseconds, and
+/// so does the way to another thread.
+const SMALL_PLAN: (usize, usize) = (16, 64);
+
+/// The shortest and the longest interval between two commits while small plans come in side by side:
+/// they gather meanwhile, because a transaction costs the store and each replica the same however
+/// little it writes. In between it is twice the time that a commit takes.
+const COMMIT_INTERVAL: (Duration, Duration) =
+    (Duration::from_millis(10), Duration::from_millis(20));
+
 /// The dependencies of the loop.
 pub(crate) struct Context<S = Writer> {
     pub(crate) replica: Replica,
@@ -65,6 +75,10 @@ struct Loop<S> {
     /// Nodes being marked; few, because the tracker limits them.
     marking: JoinSet<()>,
     tickets: u64,
+    /// The begin of the last commit.
+    commit_began: Instant,
+    /// The end of the machine's hold.
+    held_until: Option<Instant>,
 }
 
 /// Leads until drained or deposed; the caller drops the future when the term is lost.
@@ -88,11 +102,14 @@ pub(crate) async fn lead<S: Store>(
         work: JoinSet::new(),
         marking: JoinSet::new(),
         tickets: 0,
+        commit_began: Instant::now(),
+        held_until: None,
     };
     let mut is_open = true;
     while is_open || !this.waiters.is_empty() {
         let wanted = this.applier.wanted_revision(this.context.replica.applied());
         let replica = this.context.replica.clone();
+        let held_until = this.held_until;
         let event = tokio::select! {
             () = drain.cancelled(), if !term.submissions.is_closed() => {
                 term.close();
@@ -116,6 +133,11 @@ pub(crate) async fn lead<S: Store>(
                 }
             },
             Some(_) = this.marking.join_next(), if !this.marking.is_empty() => continue,
+            () = until(held_until), if held_until.is_some() => {
+                this.held_until = None;
+                this.applier.release();
+                Event::Replica
+            }
             // After a timeout the loop checks again.
             _ = replica.wait_for(wanted.unwrap_or_default(), CATCH_UP_TIMEOUT), if wanted.is_some() => {
                 Event::Replica
@@ -143,52 +165,81 @@ impl<S: Store> Loop<S> {
         Event::Submit { ticket, plan }
     }
 
-    /// Passes an event to the machine and executes its effects; `false` ends the term.
+    /// Passes an event, and those that follow at once, to the machine and executes its effects;
+    /// `false` ends the term.
     fn step(&mut self, event: Event) -> bool {
-        let snapshot = self.context.replica.snapshot();
-        let effects = self.applier.step(&snapshot, event);
         let mut leads = true;
-        for effect in effects {
-            match effect {
-                Effect::Verify {
-                    ticket,
-                    plan,
-                    pending,
-                } => {
-                    self.verify(ticket, plan, pending, snapshot.clone());
+        let mut next = Some(event);
+        while let Some(event) = next.take() {
+            let snapshot = self.context.replica.snapshot();
+            if matches!(event, Event::Committed { .. }) {
+                self.hold();
+            }
+            for effect in self.applier.step(&snapshot, event) {
+                match effect {
+                    Effect::Verify {
+                        ticket,
+                        plan,
+                        pending,
+                    } => {
+                        let verifying = self.verification(ticket, plan, pending, &snapshot);
+                        next = verifying.and_then(|verify| self.verify_here(verify));
+                    }
+                    effect => leads &= self.execute(effect),
                 }
-                Effect::Commit { commit, parts } => {
-                    let committing = self.context.committer.clone().commit(commit, parts);
-                    let committing = async { Done::from(committing.await) };
-                    self.work.spawn(committing.in_current_span());
-                }
-                Effect::CommitAllAtOnce {
-                    commit,
-                    eval_id,
-                    pieces,
-                } => {
-                    let now = Timestamp(self.context.clock.now());
-                    let committer = self.context.committer.clone();
-                    let committing = committer.commit_all_at_once(commit, eval_id, pieces, now);
-                    let committing = async { Done::from(committing.await) };
-                    self.work.spawn(committing.in_current_span());
-                }
-                Effect::Answer { ticket, answer } => self.answer(ticket, answer),
-                Effect::StepDown => leads = false,
             }
         }
         let depth = i64::try_from(self.waiters.len()).unwrap_or(i64::MAX);
         self.context.metrics.queue_depth.set(depth);
         leads
     }
+    /// Executes an effect other than a verification; `false` ends the term.
+    fn execute(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::Commit { commit, parts } => {
+                self.commit_began = Instant::now();
+                let committing = self.context.committer.clone().commit(commit, parts);
+                let committing = async { Done::from(committing.await) };
+                self.work.spawn(committing.in_current_span());
+            }
+            Effect::CommitAllAtOnce {
+                commit,
+                eval_id,
+                pieces,
+            } => {
+                let now = Timestamp(self.context.clock.now());
+                let committer = self.context.committer.clone();
+                let committing = committer.commit_all_at_once(commit, eval_id, pieces, now);
+                let committing = async { Done::from(committing.await) };
+                self.work.spawn(committing.in_current_span());
+            }
+            Effect::Answer { ticket, answer } => self.answer(ticket, answer),
+            Effect::StepDown => return false,
+            Effect::Verify { .. } => unreachable!("verifications are started by their step"),
+        }
+        true
+    }
 
-    fn verify(
+    /// Lets small plans gather after a commit, while others wait already. A lone plan never waits.
+    fn hold(&mut self) {
+        let (unanswered, _) = self.applier.depth();
+        if unanswered < 2 {
+            return;
+        }
+        let took = self.commit_began.elapsed() * 2;
+        let interval = took.clamp(COMMIT_INTERVAL.0, COMMIT_INTERVAL.1);
+        self.held_until = Some(self.commit_began + interval);
+        self.applier.hold();
+    }
+
+    /// Starts the verification of a large plan on another thread, and returns that of a small one.
+    fn verification(
         &mut self,
         ticket: Ticket,
         plan: Arc<model::Plan>,
         pending: Arc<applier::Pending>,
-        snapshot: Snapshot,
-    ) {
+        snapshot: &Snapshot,
+    ) -> Option<impl FnOnce() -> Done + use<S>> {
         let parent = self
             .waiters
             .get(&ticket)
@@ -196,7 +247,8 @@ impl<S: Store> Loop<S> {
         let span = info_span!(parent: parent, "verify", index = snapshot.index());
         let now = Timestamp(self.context.clock.now());
         let (threads, metrics) = (self.context.verify_threads, self.context.metrics.clone());
-        blocking::spawn_in(&mut self.work, move || {
+        let (snapshot, is_small) = (snapshot.clone(), is_small(&plan));
+        let verify = move || {
             let _entered = span.entered();
             let began = Instant::now();
             let verified = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
@@ -209,7 +261,23 @@ impl<S: Store> Loop<S> {
             }
             let event = Event::Verified { ticket, verdict };
             Done { event, refusing }
-        });
+        };
+        if is_small {
+            return Some(verify);
+        }
+        blocking::spawn_in(&mut self.work, verify);
+        None
+    }
+
+    /// Verifies a small plan; returns the event. A panic ends the term, as on another thread.
+    fn verify_here(&mut self, verify: impl FnOnce() -> Done) -> Option<Event> {
+        let verified = std::panic::catch_unwind(std::panic::AssertUnwindSafe(verify));
+        let Ok(Done { event, refusing }) = verified else {
+            error!("verifying panicked: giving up the term");
+            return Some(Event::Deposed);
+        };
+        self.count(&refusing);
+        Some(event)
     }
 
     /// Counts rejections, and marks nodes that reach the threshold.
@@ -248,6 +316,18 @@ impl<S: Store> Loop<S> {
         }
         // A caller that has given up reads the outcome from the store.
         let _ = waiter.answer.send(answer);
+    }
+}
+
+fn is_small(plan: &model::Plan) -> bool {
+    let nodes = plan.placements.len() + plan.stops.len() + plan.preemptions.len();
+    nodes <= SMALL_PLAN.0 && plan.placement_count() <= SMALL_PLAN.1
+}
+
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
     }
 }
 

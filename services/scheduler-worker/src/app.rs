@@ -5,6 +5,7 @@ use std::sync::Arc;
 use identity::Role;
 use service_host::{Host, Rpcs, Running, Service};
 use service_kit::{Clock, ConfigError, IdSource};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::SERVICE;
@@ -49,13 +50,14 @@ impl Service for SchedulerWorker {
             clock: Clock::real(),
             ids: ids.clone(),
             metrics,
+            scheduling: Semaphore::new(config.workers as usize),
         };
         let sessions = Sessions {
             worker: Arc::new(worker),
             broker: Leader::of("eval-broker", Role::Broker, transport, replica),
             name: host.address().to_owned(),
             job_types: config.job_types,
-            capacity: config.workers,
+            workers: config.workers,
             ids,
         };
         let grace = config.shutdown_grace_period;

@@ -2,8 +2,9 @@
 
 service_host::config! {
     pub struct Config {
-        /// Evaluations that are processed concurrently. Scheduling occupies a core, so the default is
-        /// the number of cores; waiting for the plan-applier occupies none, so it is at least 2.
+        /// Evaluations that are scheduled concurrently. Scheduling occupies a core, so the default is
+        /// the number of cores, and at least 2. Plans of a few allocations wait for the plan-applier
+        /// beside these, 64 for each.
         pub workers: u32 = default_workers(),
         /// Job types that it processes; empty: all.
         #[serde(with = "service_kit::config::list")]

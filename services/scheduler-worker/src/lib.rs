@@ -2,11 +2,13 @@
 //! scheduler on a snapshot, and submits the plan to the plan-applier.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `session` keeps the stream of deliveries
-//! open; `work` processes one delivery; `peers` finds the two leaders. The pure crate
+//! open, and `hand` counts the evaluations in hand; `work` processes one delivery; `peers` finds the two
+//! leaders. The pure crate
 //! `scheduler` decides. Nothing here writes to the store.
 
 pub mod app;
 pub mod config;
+mod hand;
 pub mod metrics;
 mod peers;
 mod session;

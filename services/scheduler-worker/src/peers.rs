@@ -7,6 +7,7 @@ use model::LeaderInfo;
 use service_kit::channel::BadAddress;
 use service_kit::{TracedChannel, Transport};
 use store::Replica;
+use tokio::sync::watch;
 
 /// The leader of one service: its address is looked up each time, its channel is kept as long as
 /// the address stays. Cheap to clone.
@@ -16,6 +17,8 @@ pub(crate) struct Leader {
     role: Role,
     transport: Transport,
     replica: Replica,
+    /// The revision that elected the newest leader; `None`: there is none.
+    terms: watch::Receiver<Option<u64>>,
     last: Arc<Mutex<Option<(String, TracedChannel)>>>,
 }
 
@@ -33,16 +36,11 @@ impl Found {
     /// this one are void then, however long its connection stays open. A leader that has resigned
     /// without a successor may be draining in order, so that is no reason to leave it.
     pub(crate) async fn succeeded(&self) {
-        let mut revisions = self.leader.replica.revisions();
-        loop {
-            let leads = self.leader.term();
-            if leads.is_some_and(|term| term != self.term) {
-                return;
-            }
-            if revisions.changed().await.is_err() {
-                // The replica has ended, and this process with it.
-                return std::future::pending().await;
-            }
+        let mut terms = self.leader.terms.clone();
+        let other = |term: &Option<u64>| term.is_some_and(|term| term != self.term);
+        if terms.wait_for(other).await.is_err() {
+            // The replica has ended, and this process with it.
+            std::future::pending().await
         }
     }
 }
@@ -66,11 +64,14 @@ impl Leader {
         transport: Transport,
         replica: Replica,
     ) -> Self {
+        let (sender, terms) = watch::channel(term(&replica, service));
+        tokio::spawn(follow(service, replica.clone(), sender));
         Self {
             service,
             role,
             transport,
             replica,
+            terms,
             last: Arc::default(),
         }
     }
@@ -88,13 +89,6 @@ impl Leader {
         })
     }
 
-    fn term(&self) -> Option<u64> {
-        let snapshot = self.replica.snapshot();
-        snapshot
-            .leader(self.service)
-            .map(|leader| leader.create_index)
-    }
-
     fn channel(&self, leader: LeaderInfo) -> Result<TracedChannel, NoLeader> {
         let service = self.service;
         // Address and channel are replaced together: no half-done state.
@@ -110,5 +104,20 @@ impl Leader {
             .map_err(|source| NoLeader::BadAddress { service, source })?;
         *last = Some((leader.address, channel.clone()));
         Ok(channel)
+    }
+}
+
+fn term(replica: &Replica, service: &str) -> Option<u64> {
+    let snapshot = replica.snapshot();
+    snapshot.leader(service).map(|leader| leader.create_index)
+}
+
+/// Publishes the term of the newest leader until the replica ends: one look at each new state, however
+/// many calls wait for the end of a term.
+async fn follow(service: &'static str, replica: Replica, terms: watch::Sender<Option<u64>>) {
+    let mut revisions = replica.revisions();
+    while revisions.changed().await.is_ok() {
+        let newest = term(&replica, service);
+        terms.send_if_modified(|term| std::mem::replace(term, newest) != newest);
     }
 }

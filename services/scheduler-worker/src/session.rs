@@ -1,19 +1,19 @@
 //! Keeps a session with the eval-broker's leader open: grants credit, takes deliveries, and never
-//! holds more evaluations than there are workers.
+//! holds more evaluations than it has granted (`hand`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
-use proto::internal::v1::{Delivery, DequeueRequest};
+use proto::internal::v1::{AckRequest, Delivery, DequeueRequest};
 use service_kit::{Backoff, IdSource};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
+use crate::hand::{CREDIT_MAX, Change, Hand};
 use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 
@@ -33,7 +33,8 @@ pub(crate) struct Sessions {
     pub(crate) broker: Leader,
     pub(crate) name: String,
     pub(crate) job_types: Vec<String>,
-    pub(crate) capacity: u32,
+    /// Evaluations that are scheduled concurrently.
+    pub(crate) workers: u32,
     pub(crate) ids: IdSource,
 }
 
@@ -41,13 +42,13 @@ impl Sessions {
     /// Takes and works on evaluations until drained; then finishes those it has begun.
     pub(crate) async fn run(self, drain: CancellationToken) {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
-        let mut in_hand = JoinSet::new();
+        let mut hand = Hand::new(self.workers);
         while !drain.is_cancelled() {
-            match self.open(in_hand.len()).await {
+            match self.open(hand.room(0)).await {
                 Ok(session) => {
                     info!("taking evaluations");
                     backoff.reset();
-                    let why = self.take(session, &mut in_hand, &drain).await;
+                    let why = self.take(session, &mut hand, &drain).await;
                     debug!(why, "the session ended");
                 }
                 Err(why) => debug!(why, "no session with the eval-broker"),
@@ -58,24 +59,24 @@ impl Sessions {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        if !in_hand.is_empty() {
+        if hand.count() > 0 {
             info!(
-                evals = in_hand.len(),
+                evals = hand.count(),
                 "finishing the evaluations that have begun"
             );
         }
-        while in_hand.join_next().await.is_some() {}
+        hand.finish().await;
     }
 
-    async fn open(&self, busy: usize) -> Result<Session, String> {
+    async fn open(&self, credit: u32) -> Result<Session, String> {
         let broker = self.broker.find().map_err(|error| error.to_string())?;
-        // One message waits for each worker at most: a grant for each delivery that has ended.
-        let (requests, outgoing) = mpsc::channel(self.capacity as usize + 1);
-        let busy = u32::try_from(busy).unwrap_or(u32::MAX);
+        // One message waits for each evaluation at most: a grant for each delivery that has ended.
+        let (requests, outgoing) = mpsc::channel(CREDIT_MAX as usize + 1);
         let greeting = DequeueRequest {
-            credit: self.capacity.saturating_sub(busy),
+            credit,
             types: self.job_types.clone(),
             worker: self.name.clone(),
+            acked: Vec::new(),
         };
         requests
             .try_send(greeting)
@@ -90,10 +91,14 @@ impl Sessions {
             .map_err(|_| format!("no answer within {OPEN_DEADLINE:?}"))?
             .map_err(|status| describe(&status))?
             .into_inner();
+        let (on_ack, acks) = mpsc::unbounded_channel();
         Ok(Session {
             requests,
             deliveries,
             broker,
+            credit,
+            acks,
+            on_ack,
         })
     }
 
@@ -101,10 +106,11 @@ impl Sessions {
     async fn take(
         &self,
         mut session: Session,
-        in_hand: &mut JoinSet<()>,
+        hand: &mut Hand,
         drain: &CancellationToken,
     ) -> String {
         let broker = session.broker.clone();
+        let on_ack = session.on_ack.clone();
         let succeeded = broker.succeeded();
         tokio::pin!(succeeded);
         loop {
@@ -113,18 +119,18 @@ impl Sessions {
                 () = &mut succeeded => return SUCCEEDED.to_owned(),
                 // Dropping the stream tells the eval-broker that no more will be taken.
                 () = drain.cancelled() => return "draining".to_owned(),
-                Some(ended) = in_hand.join_next(), if !in_hand.is_empty() => {
-                    if let Err(error) = ended {
-                        // The eval-broker delivers it again when its nack timeout is over.
-                        warn!(%error, "an evaluation's work panicked");
-                    }
-                    let grant = DequeueRequest { credit: 1, ..DequeueRequest::default() };
-                    if session.requests.send(grant).await.is_err() {
+                change = hand.changed() => {
+                    // While enough is granted, a grant can wait for the next ack.
+                    let can_wait = change == Change::Scheduled && !hand.needs(session.credit);
+                    if !can_wait && !session.settle(hand).await {
                         return "the eval-broker hung up".to_owned();
                     }
                 }
                 delivery = session.deliveries.message() => match delivery {
-                    Ok(Some(delivery)) => self.start(delivery, &broker, in_hand, drain),
+                    Ok(Some(delivery)) => {
+                        session.credit = session.credit.saturating_sub(1);
+                        self.start(delivery, (&broker, &on_ack), hand, drain);
+                    }
                     Ok(None) => return "the eval-broker ended it".to_owned(),
                     Err(status) => return describe(&status),
                 },
@@ -135,15 +141,17 @@ impl Sessions {
     fn start(
         &self,
         delivery: Delivery,
-        broker: &Found,
-        in_hand: &mut JoinSet<()>,
+        (broker, acks): (&Found, &mpsc::UnboundedSender<AckRequest>),
+        hand: &mut Hand,
         drain: &CancellationToken,
     ) {
         let worker = Arc::clone(&self.worker);
         // Answers go to the eval-broker that delivered: another knows nothing of the token.
-        let broker = Broker::new(broker.clone());
+        let broker = Broker::new(broker.clone(), acks.clone());
         let drain = drain.clone();
-        in_hand.spawn(async move { worker.work(delivery, broker, drain).await });
+        hand.start(|unscheduled| async move {
+            worker.work(delivery, broker, unscheduled, drain).await;
+        });
     }
 }
 
@@ -151,6 +159,33 @@ struct Session {
     requests: mpsc::Sender<DequeueRequest>,
     deliveries: Streaming<Delivery>,
     broker: Found,
+    /// Granted deliveries that have not come yet.
+    credit: u32,
+    /// Completed deliveries that the eval-broker does not know of yet.
+    acks: mpsc::UnboundedReceiver<AckRequest>,
+    on_ack: mpsc::UnboundedSender<AckRequest>,
+}
+
+impl Session {
+    /// Sends acks and grants credit for the room in `hand`, in one message; `false`: the eval-broker is
+    /// gone.
+    async fn settle(&mut self, hand: &Hand) -> bool {
+        let mut acked = Vec::new();
+        while let Ok(ack) = self.acks.try_recv() {
+            acked.push(ack);
+        }
+        let credit = hand.room(self.credit);
+        if credit == 0 && acked.is_empty() {
+            return true;
+        }
+        self.credit += credit;
+        let message = DequeueRequest {
+            credit,
+            acked,
+            ..DequeueRequest::default()
+        };
+        self.requests.send(message).await.is_ok()
+    }
 }
 
 fn describe(status: &Status) -> String {

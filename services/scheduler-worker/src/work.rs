@@ -1,9 +1,10 @@
 //! Processes one delivered evaluation: wait for the index, schedule, submit, answer.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use model::{EvalId, Evaluation, Indexed, Plan, PlanResult, Timestamp};
+use model::{EvalId, Evaluation, Indexed, JobType, Plan, PlanResult, Timestamp};
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
 use proto::internal::v1::plan_applier_client::PlanApplierClient;
 use proto::internal::v1::{AckRequest, Delivery, ExtendRequest, NackRequest, SubmitPlanRequest};
@@ -11,11 +12,14 @@ use scheduler::{Attempt, Decision, PlanOutcome, Run};
 use service_kit::{Backoff, Clock, IdSource, SpanParent as _, TracedChannel};
 use state::Snapshot;
 use store::Replica;
+use tokio::sync::mpsc::error::SendError;
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
-use tracing::{Instrument as _, Span, debug, info, info_span, warn};
+use tracing::{Instrument as _, Span, debug, info_span, warn};
 
+use crate::hand::Unscheduled;
 use crate::metrics::Metrics;
 use crate::peers::{Found, Leader};
 
@@ -40,13 +44,24 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 /// within it.
 const NACK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Processes deliveries; the session limits the concurrency.
+/// Placements, stops and evictions of a plan beside which the next evaluation is scheduled before the
+/// plan-applier has answered. More would fill the nodes that the next ones choose: a large plan keeps
+/// its permit until its answer.
+const SMALL_PLAN: usize = 8;
+
+/// Nodes, and allocations of the job, up to which a small evaluation is scheduled at once: a placement
+/// among 10,000 nodes takes a quarter of a millisecond.
+const QUICK_NODES: usize = 10_000;
+const QUICK_ALLOCS: usize = 64;
+
+/// Processes deliveries; the session limits those in hand, and `scheduling` those that are scheduled.
 pub(crate) struct Worker {
     pub(crate) replica: Replica,
     pub(crate) applier: Leader,
     pub(crate) clock: Clock,
     pub(crate) ids: IdSource,
     pub(crate) metrics: Metrics,
+    pub(crate) scheduling: Semaphore,
 }
 
 /// An evaluation has to be delivered again.
@@ -72,7 +87,13 @@ enum Failure {
 
 impl Worker {
     /// Processes one delivery and answers it.
-    pub(crate) async fn work(&self, delivery: Delivery, broker: Broker, drain: CancellationToken) {
+    pub(crate) async fn work(
+        &self,
+        delivery: Delivery,
+        broker: Broker,
+        unscheduled: Unscheduled,
+        drain: CancellationToken,
+    ) {
         let span = info_span!(
             "evaluate",
             eval_id = delivery.eval_id,
@@ -84,7 +105,7 @@ impl Worker {
         let _busy = Busy(&self.metrics);
         let keep = broker.keep(&delivery);
         let result = tokio::select! {
-            result = self.process(&delivery, &span, &drain) => result,
+            result = self.process(&delivery, unscheduled, &span, &drain) => result,
             // Another worker gets it: the compares stop a plan in flight.
             () = keep => return debug!(eval_id = delivery.eval_id, "the delivery was revoked"),
         };
@@ -101,6 +122,7 @@ impl Worker {
     async fn process(
         &self,
         delivery: &Delivery,
+        unscheduled: Unscheduled,
         span: &Span,
         drain: &CancellationToken,
     ) -> Result<(), Failure> {
@@ -112,14 +134,24 @@ impl Worker {
             continue_trace(span, eval);
         }
         let mut run = Run::new(eval_id, delivery.token.clone());
+        let mut unscheduled = Some(unscheduled);
         let attempts = async {
             loop {
-                let (next, attempt) = self.attempt(run, snapshot.clone()).await?;
+                let permit = self.permit().await;
+                // The newest state: the wait for the permit may have taken a while.
+                snapshot = newer(snapshot, self.replica.snapshot());
+                let is_quick = is_quick(&snapshot, eval_id);
+                let (next, attempt) = self.attempt(run, snapshot.clone(), is_quick).await?;
                 run = next;
                 let decision = match attempt {
                     Attempt::Submit(decision) => decision,
                     Attempt::Overtaken => return Ok(()),
                 };
+                let is_small = is_small(&decision.plan);
+                let _permit = permit.filter(|_| !is_small);
+                if is_small {
+                    unscheduled = None;
+                }
                 let result = self.submit(&decision.plan, drain).await?;
                 self.count(&decision, &result);
                 match run.settle(&decision.plan, &result) {
@@ -136,6 +168,11 @@ impl Worker {
         attempts.instrument(span.clone()).await
     }
 
+    /// Waits until an evaluation may be scheduled; `None` never comes, because nothing closes it.
+    async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.scheduling.acquire().await.ok()
+    }
+
     async fn snapshot(&self, index: u64) -> Result<Snapshot, Failure> {
         let began = Instant::now();
         let snapshot = self.replica.wait_for(index, SNAPSHOT_TIMEOUT).await;
@@ -145,17 +182,27 @@ impl Worker {
         snapshot.map_err(|_| Failure::Behind { index })
     }
 
-    /// Runs the scheduler on a thread for blocking work: it computes for milliseconds, up to seconds
-    /// for a very large job.
-    async fn attempt(&self, mut run: Run, snapshot: Snapshot) -> Result<(Run, Attempt), Failure> {
+    /// Runs the scheduler: on a thread for blocking work, because it computes for milliseconds, up to
+    /// seconds for a very large job. A quick one takes less than the way to another thread and back.
+    async fn attempt(
+        &self,
+        mut run: Run,
+        snapshot: Snapshot,
+        is_quick: bool,
+    ) -> Result<(Run, Attempt), Failure> {
         let (now, seed) = (Timestamp(self.clock.now()), self.ids.next_u64());
         let began = Instant::now();
         let span = info_span!("schedule", index = snapshot.index());
-        let decided = blocking::spawn(move || {
+        let decide = move || {
             let attempt = span.in_scope(|| run.attempt(&snapshot, now, seed));
             (run, attempt)
-        });
-        let decided = decided.await.map_err(|_| Failure::Panicked)?;
+        };
+        let decided = if is_quick {
+            catch_unwind(AssertUnwindSafe(decide)).map_err(|_| Failure::Panicked)?
+        } else {
+            let decided = blocking::spawn(decide);
+            decided.await.map_err(|_| Failure::Panicked)?
+        };
         self.metrics
             .scheduler_ran(decided.0.job_type(), began.elapsed());
         Ok(decided)
@@ -226,7 +273,7 @@ impl Worker {
         if result.refused.is_some() || !result.rejected_nodes.is_empty() {
             self.metrics.plans_refused.inc();
         }
-        info!(
+        debug!(
             index = result.commit_index,
             planned = decision.plan.placement_count(),
             placed = result.placed.len(),
@@ -254,6 +301,42 @@ fn submit_failure(status: &Status) -> SubmitFailure {
     }
 }
 
+/// Tells whether the scheduler takes well below a millisecond: for a few allocations, among a bounded
+/// number of nodes and of former allocations.
+fn is_quick(snapshot: &Snapshot, eval_id: EvalId) -> bool {
+    let eval = snapshot.eval(eval_id);
+    let Some(job) = eval.and_then(|eval| snapshot.job(&eval.value.job)) else {
+        return false;
+    };
+    let is_of_nodes = matches!(job.value.job_type, JobType::System | JobType::Sysbatch);
+    let wanted: u64 = job
+        .value
+        .task_groups
+        .iter()
+        .map(|group| u64::from(group.count))
+        .sum();
+    let key = job.value.key();
+    let known = snapshot.allocs_by_job(&key);
+    !is_of_nodes
+        && wanted <= SMALL_PLAN as u64
+        && snapshot.node_count() <= QUICK_NODES
+        && known.take(QUICK_ALLOCS + 1).count() <= QUICK_ALLOCS
+}
+
+fn is_small(plan: &Plan) -> bool {
+    let stops = plan.stops.values().map(Vec::len).sum::<usize>();
+    let preemptions = plan.preemptions.values().map(Vec::len).sum::<usize>();
+    plan.placement_count() + stops + preemptions <= SMALL_PLAN
+}
+
+fn newer(one: Snapshot, other: Snapshot) -> Snapshot {
+    if other.index() > one.index() {
+        other
+    } else {
+        one
+    }
+}
+
 fn continue_trace(span: &Span, eval: &Indexed<Evaluation>) {
     span.set_parent_from(&eval.value.trace_parent);
     span.record("job_id", &*eval.value.job.job_id);
@@ -272,13 +355,16 @@ impl Drop for Busy<'_> {
 pub(crate) struct Broker {
     found: Found,
     client: EvalBrokerClient<TracedChannel>,
+    /// The session's acks.
+    acks: mpsc::UnboundedSender<AckRequest>,
 }
 
 impl Broker {
-    pub(crate) fn new(found: Found) -> Self {
+    pub(crate) fn new(found: Found, acks: mpsc::UnboundedSender<AckRequest>) -> Self {
         Self {
             client: EvalBrokerClient::new(found.channel.clone()),
             found,
+            acks,
         }
     }
 
@@ -297,11 +383,15 @@ impl Broker {
         }
     }
 
-    /// Best effort: after a lost ack, the evaluation is delivered again and found done.
+    /// Acks on the session, or by a call of its own once the session has ended. Best effort: after a
+    /// lost ack, the evaluation is delivered again and found done.
     async fn ack(&self, delivery: &Delivery) {
         let message = AckRequest {
             eval_id: delivery.eval_id.clone(),
             token: delivery.token.clone(),
+        };
+        let Err(SendError(message)) = self.acks.send(message) else {
+            return;
         };
         let mut client = self.client.clone();
         if let Err(status) = client

@@ -8,8 +8,8 @@ use model::{JobKey, Plan};
 
 use crate::machine::message::Ticket;
 
-/// Limit of queued plans. Every worker submits one plan at a time, so this exceeds the number of
-/// workers in any cluster; beyond it a client submits without waiting for answers.
+/// Limit of queued plans: a scheduler-worker submits at most 64 for each core, so this is some thirty
+/// machines. Beyond it, workers submit again after a pause.
 const PLANS_MAX: usize = 4_096;
 
 /// A plan between its submission and its answer.

@@ -136,6 +136,38 @@ fn a_plan_is_answered_after_its_commit() {
 }
 
 #[test]
+fn plans_gather_while_the_machine_is_held_and_large_ones_are_sent() {
+    let mut harness = Harness::new(8);
+    let node = harness.store.add_node(1, |_| {});
+    harness.applier.hold();
+    for (ticket, job) in [(1, "web"), (2, "api")] {
+        let mut plan = harness.store.start_plan(job);
+        harness.store.place(&mut plan, node, 1);
+        harness.submit(ticket, &plan);
+        harness.verify_all();
+        assert!(harness.out.is_empty());
+    }
+    harness.applier.release();
+    harness.tell(Event::Replica);
+    assert_eq!(harness.out.len(), 1);
+    assert_eq!(harness.out[0].1.len(), 2, "both in one transaction");
+    harness.settle();
+    assert_eq!(
+        harness.result(1).commit_index,
+        harness.result(2).commit_index
+    );
+
+    harness.applier.hold();
+    let mut plan = harness.store.start_plan("many");
+    for _ in 0..300 {
+        harness.store.place(&mut plan, node, 1);
+    }
+    harness.submit(3, &plan);
+    harness.verify_all();
+    assert_eq!(harness.out.len(), 1, "it fills a transaction by itself");
+}
+
+#[test]
 fn scenario_144_of_two_plans_for_one_slot_the_second_looks_again() {
     let mut harness = Harness::new(2);
     let node = harness.store.add_node(1, |_| {});

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use etcd_client::proto::PbEvent;
 use futures::FutureExt as _;
-use state::{Snapshot, State};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use state::{Change, Key, Snapshot, State};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
@@ -25,6 +25,9 @@ const MAX_BATCH: usize = 1_024;
 /// Interval of progress requests while a reader waits for a revision: etcd does not answer when the
 /// watch is not up to date, so one request is not enough.
 const URGENT_INTERVAL: Duration = Duration::from_millis(20);
+/// Time that the watch has to bring a wanted revision by itself: it is on its way, unless it is the
+/// revision of a key outside the prefix. A request for each wait would cost etcd more than the changes.
+const PATIENCE: Duration = Duration::from_millis(2);
 /// Time with that interval after a reader began to wait. A revision that does not come within a
 /// second is late or was never committed; then the usual interval is enough.
 const URGENT_PERIOD: Duration = Duration::from_secs(1);
@@ -147,6 +150,7 @@ impl Feed {
         let mut quiet = ticks(self.options.progress_interval);
         let mut again = ticks(URGENT_INTERVAL);
         let mut urgent_until = Instant::now() + URGENT_PERIOD;
+        let mut patient_until = None;
         loop {
             let urgent = *wanted.borrow() > self.index() && Instant::now() < urgent_until;
             tokio::select! {
@@ -164,11 +168,19 @@ impl Feed {
                 }
                 Ok(()) = wanted.changed() => {
                     urgent_until = Instant::now() + URGENT_PERIOD;
-                    if *wanted.borrow_and_update() <= self.index() {
+                    if *wanted.borrow_and_update() > self.index() && patient_until.is_none() {
+                        patient_until = Some(Instant::now() + PATIENCE);
+                    }
+                    continue;
+                }
+                () = sleep_until(patient_until.unwrap_or(received_at)), if patient_until.is_some() => {
+                    patient_until = None;
+                    if *wanted.borrow() <= self.index() {
                         continue;
                     }
+                    again.reset();
                 }
-                _ = again.tick(), if urgent => {}
+                _ = again.tick(), if urgent && patient_until.is_none() => {}
                 _ = quiet.tick() => {
                     self.measure_silence();
                     if received_at.elapsed() > self.options.silence_limit {
@@ -252,9 +264,10 @@ impl Feed {
             self.options.without,
         );
         if let Some(batch) = batch {
+            let noted = changes.iter().filter(|change| !is_job_version(change));
             batch.push(Revision {
                 revision,
-                changes: changes.as_slice().into(),
+                changes: noted.cloned().collect(),
             });
         }
         self.state.apply(revision, changes);
@@ -307,6 +320,14 @@ impl Feed {
                 .set(last.elapsed().as_secs_f64());
         }
     }
+}
+
+/// Whether a change stores a version of a job, which comes with the job and is as large.
+fn is_job_version(change: &Change) -> bool {
+    let Change::Put { key, .. } = change else {
+        return false;
+    };
+    matches!(key, Key::JobVersion(..))
 }
 
 fn ticks(every: Duration) -> tokio::time::Interval {

@@ -13,7 +13,7 @@ use crate::replica::shared::Shared;
 /// One item of a subscription.
 #[derive(Clone, Debug)]
 pub enum Delta {
-    /// All changes of one revision.
+    /// All changes of one revision, but stored versions of jobs: a version comes with its job.
     Changes {
         revision: u64,
         changes: Arc<[Change]>,
@@ -23,7 +23,7 @@ pub enum Delta {
     Resnapshot(Snapshot),
 }
 
-/// Every change after a snapshot. Bounded: a subscriber that falls behind gets a new snapshot.
+/// Every change after a snapshot, as [`Delta::Changes`] says. Bounded: a subscriber that falls behind gets a new snapshot.
 #[derive(Debug)]
 pub struct Subscription {
     shared: Arc<Shared>,

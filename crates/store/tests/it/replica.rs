@@ -24,6 +24,7 @@ on_both!(
     a_subscriber_receives_every_change_in_order,
     a_slow_subscriber_starts_again_from_a_state,
     a_value_that_cannot_be_decoded_is_skipped,
+    a_job_is_shown_with_its_version_and_noted_once,
     a_transaction_larger_than_a_message_is_one_revision,
     a_wait_for_a_change_ends_with_it,
     a_drained_replica_says_so,
@@ -283,6 +284,32 @@ async fn a_value_that_cannot_be_decoded_is_skipped(backend: Backend) {
         "listing and watching agree"
     );
     assert_eq!(client.get(&key(&eval(2))).await.unwrap(), None);
+}
+
+async fn a_job_is_shown_with_its_version_and_noted_once(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let replica = replica(&client).await;
+    let (_, mut deltas) = replica.subscribe();
+    let (mut txn, web, api) = (writer.txn(), service("web", 1), service("api", 2));
+    for job in [&web, &api] {
+        let version = Key::JobVersion(job.key(), job.version);
+        txn.add(&writes::create(&version, job)).unwrap();
+        txn.add(&writes::create(&Key::Job(job.key()), job)).unwrap();
+    }
+    let created = done(writer.commit(&txn).await.unwrap());
+    let snapshot = replica.wait_for(created, WAIT_LIMIT).await.unwrap();
+    for job in [&web, &api] {
+        let stored = snapshot.job(&job.key()).unwrap();
+        assert_eq!((&stored.value, stored.create_index), (job, created));
+        let version = snapshot.job_version(&job.key(), job.version).unwrap();
+        assert_eq!((&version.value, version.create_index), (job, created));
+    }
+    let Some(Delta::Changes { changes, .. }) = next(&mut deltas).await else {
+        panic!("no changes");
+    };
+    let (Change::Put { key: first, .. } | Change::Delete { key: first }) = &changes[0];
+    assert_eq!((first, changes.len()), (&Key::Job(web.key()), 2));
 }
 
 async fn a_transaction_larger_than_a_message_is_one_revision(backend: Backend) {

@@ -267,7 +267,7 @@ impl Api {
             })
         };
         let what = || format!("job {key}");
-        let answer = gateway.execute_work(SizeClass::New, what, decide).await?;
+        let answer = gateway.execute_work_together(what, decide).await?;
         let answer = answer.expect("a registration never finds that there is no such job");
         let counter = if answer.changed {
             &gateway.metrics.jobs_registered

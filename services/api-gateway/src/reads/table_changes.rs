@@ -84,13 +84,20 @@ pub async fn follow(
     }
 }
 
-/// Returns the tables of changes, each once.
+/// Returns the tables of changes, each once. A job is stored with its version, of which subscriptions
+/// have no change.
 fn changed(changes: &[Change]) -> Vec<Table> {
     let mut tables = Vec::new();
+    let mut note = |table| {
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    };
     for change in changes {
         let (Change::Put { key, .. } | Change::Delete { key }) = change;
-        if !tables.contains(&key.table()) {
-            tables.push(key.table());
+        note(key.table());
+        if key.table() == Table::Jobs {
+            note(Table::JobVersions);
         }
     }
     tables
@@ -102,6 +109,18 @@ mod tests {
     use state::{Entity, Key};
 
     use super::*;
+
+    #[test]
+    fn a_job_wakes_readers_of_versions() {
+        let job = test_kit::builders::service("web", 1);
+        let put = Change::Put {
+            key: Key::Job(job.key()),
+            entity: Entity::Job(Box::new(job)),
+            create_index: 1,
+            modify_index: 5,
+        };
+        assert_eq!(changed(&[put]), [Table::Jobs, Table::JobVersions]);
+    }
 
     #[test]
     fn every_changed_table_is_noted_once() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eval_broker::Config;
 use model::{EvalStatus, Evaluation};
-use proto::internal::v1::{AckRequest, NackRequest};
+use proto::internal::v1::{AckRequest, Delivery, NackRequest};
 use proto::v1::ErrorDetail;
 use service_kit::request;
 use test_kit::builders::{batch, evaluation, node, service};
@@ -151,6 +151,24 @@ async fn a_new_node_unblocks_evaluations_that_wait_for_its_class() {
     assert!(worker.has_nothing(&suite, &leader.address).await);
     suite.create_node(&node(2)).await;
     assert_eq!(id_of(&worker.next().await), eval.id);
+}
+
+#[tokio::test]
+async fn acks_on_the_session_complete_deliveries_and_unreadable_ones_are_left_out() {
+    let suite = Suite::start().await;
+    let leader = suite.leader().await;
+    suite.create_eval(&evaluation(1, &service("web", 1))).await;
+    suite.create_eval(&evaluation(2, &service("api", 1))).await;
+    let mut worker = suite.worker(&leader.address, 2).await;
+    let (one, other) = (worker.next().await, worker.next().await);
+    let unreadable = Delivery::default();
+    worker.ack_on_session(&[&one, &unreadable, &other]).await;
+    for delivery in [&one, &other] {
+        // Only a delivery without an answer can be extended.
+        while worker.extend(delivery).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 #[tokio::test]

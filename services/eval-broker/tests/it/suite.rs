@@ -144,6 +144,7 @@ impl Suite {
             credit,
             types,
             worker: "test".to_owned(),
+            acked: Vec::new(),
         };
         requests.try_send(greeting).unwrap();
         let opening = client.dequeue(ReceiverStream::new(outgoing));
@@ -277,6 +278,19 @@ impl Worker {
             ..DequeueRequest::default()
         };
         self.requests.send(grant).await.unwrap();
+    }
+
+    /// Acks on the session.
+    pub(crate) async fn ack_on_session(&self, deliveries: &[&Delivery]) {
+        let acked = deliveries.iter().map(|delivery| AckRequest {
+            eval_id: delivery.eval_id.clone(),
+            token: delivery.token.clone(),
+        });
+        let message = DequeueRequest {
+            acked: acked.collect(),
+            ..DequeueRequest::default()
+        };
+        self.requests.send(message).await.unwrap();
     }
 
     pub(crate) async fn ack(&mut self, delivery: &Delivery) -> Result<(), Status> {

@@ -82,7 +82,12 @@ impl EvalBroker for FakeBroker {
         let received = self.clone();
         tokio::spawn(async move {
             while let Ok(Some(message)) = incoming.message().await {
-                received.tell(Received::Granted(message.credit));
+                for ack in message.acked {
+                    received.tell(Received::Ack(ack.token));
+                }
+                if message.credit > 0 {
+                    received.tell(Received::Granted(message.credit));
+                }
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))

@@ -167,6 +167,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "net",
             "blocking",
             "service-kit",
+            "service-watch",
             "task-drivers",
             "task-vault",
             "template",

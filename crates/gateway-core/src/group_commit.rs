@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::metrics::Metrics;
-use crate::transactions::unanswered;
 use pace::Pace;
 
 /// Requests in the queue: those of a few groups. Further ones wait for room, which their deadlines
@@ -208,6 +207,13 @@ fn fail(members: Vec<Member>, error: store::Error) {
         let own = error.with_cause(error.message());
         let _ = member.reply.send(Err(own));
     }
+}
+
+/// Returns the error of a request whose commit may be under way.
+fn unanswered() -> Error {
+    let doing = "commit a transaction";
+    let source = None;
+    store::Error::Unknown { doing, source }.into()
 }
 
 #[cfg(test)]

@@ -113,13 +113,6 @@ impl From<WaitError> for Error {
     }
 }
 
-/// Returns the error of a request whose commit may be under way.
-pub(crate) fn unanswered() -> Error {
-    let doing = "commit a transaction";
-    let source = None;
-    store::Error::Unknown { doing, source }.into()
-}
-
 /// Returns the error of a request that lost to other writes too often.
 pub fn contended(what: String) -> Error {
     Failure::Contended { what }.into()

@@ -241,7 +241,7 @@ pub enum Command {
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
     // For the scripts that `completions` prints.
-    #[command(hide = true)]
+    #[command(hide = true, after_help = COMPLETE_EXAMPLES)]
     Complete(Complete),
 }
 
@@ -292,6 +292,10 @@ pub struct Complete {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
+
+const COMPLETE_EXAMPLES: &str = "\
+Examples:
+  kafila complete -- job status w";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

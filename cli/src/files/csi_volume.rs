@@ -204,7 +204,7 @@ fn bytes(text: &str) -> Option<u64> {
         clippy::cast_sign_loss,
         reason = "in range, and not negative"
     )]
-    let bytes = (bytes >= 0.0 && bytes < 9e18).then_some(bytes as u64);
+    let bytes = (0.0..9e18).contains(&bytes).then_some(bytes as u64);
     bytes
 }
 

@@ -279,7 +279,7 @@ pub(crate) const EDITS: &[Edit] = &[
     ),
     (
         |job| app(job).services[0].checks[0].args = vec!["x".into()],
-        &["app/Service/Check/Args/Args  => x"],
+        &["+ app/Service/Check/Args"],
     ),
     (
         |job| app(job).services[0].checks[0].initial_status = Some(InitialStatus::Passing),

@@ -118,6 +118,17 @@ impl Machine {
         let mut plugins = self.volumes.as_ref().map(|it| it.registry.changes());
         let mut rng = context.tasks.ids.rng();
         loop {
+            // First, because plugins may have changed since the record that was registered, before this
+            // loop followed them.
+            let found = self.node(&settings, &context.identity, Some(alloc_dir));
+            let is_changed = node.send_if_modified(|known| {
+                let is_changed = *known != found;
+                *known = found;
+                is_changed
+            });
+            if is_changed {
+                info!("the machine has changed");
+            }
             tokio::select! {
                 () = ended.cancelled() => return,
                 () = sleep(self.interval(config.fingerprint_interval, &mut rng)) => {
@@ -127,15 +138,6 @@ impl Machine {
                     }
                 }
                 () = changed(plugins.as_mut()) => {}
-            }
-            let found = self.node(&settings, &context.identity, Some(alloc_dir));
-            let is_changed = node.send_if_modified(|known| {
-                let is_changed = *known != found;
-                *known = found;
-                is_changed
-            });
-            if is_changed {
-                info!("the machine has changed");
             }
         }
     }

@@ -34,7 +34,18 @@ def test_addresses(text: str, target: str, is_tls: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ftp://a", "http://", "http://a/b", "a b", "a:b", "a:", "a:0", "https://a:65536", "[::1]:x"],
+    [
+        "",
+        "ftp://a",
+        "http://",
+        "http://a/b",
+        "a b",
+        "a:b",
+        "a:",
+        "a:0",
+        "https://a:65536",
+        "[::1]:x",
+    ],
 )
 def test_no_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="gateway address"):

@@ -75,9 +75,8 @@ impl GroupCommit {
         }
         match timeout_at(deadline, answer).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(Error::draining()),
-            // It may be in a group that is under way.
-            Err(_) => Err(unanswered()),
+            // The loop ended, or the time did: it may be in a group that is under way.
+            Ok(Err(_)) | Err(_) => Err(unanswered()),
         }
     }
 }

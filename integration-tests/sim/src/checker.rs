@@ -169,6 +169,13 @@ impl Checker {
         self.lock().jobs.get(&(job.clone(), revision)).cloned()
     }
 
+    /// Returns the last write of a job at a revision or before it.
+    pub fn written_until(&self, job: &JobKey, revision: u64) -> Option<Written> {
+        let inner = self.lock();
+        let range = inner.jobs.range((job.clone(), 0)..=(job.clone(), revision));
+        range.last().map(|(_, written)| written.clone())
+    }
+
     /// Returns the writes of a job after a revision.
     pub fn writes_after(&self, job: &JobKey, revision: u64) -> Vec<(u64, Written)> {
         let inner = self.lock();

@@ -178,7 +178,12 @@ impl Ledger {
 
 /// Describes the state in place of an acknowledged one.
 fn is_missing(asked: &Request, index: u64, checker: &Checker) -> Option<String> {
-    let written = checker.written(&asked.job, index);
+    let written = match asked.effect {
+        // A deletion leaves no trace at its revision: after a lost answer the gateway reads that the
+        // job is gone, and acknowledges the revision of that read.
+        Effect::Purged => checker.written_until(&asked.job, index),
+        Effect::Registered | Effect::Scaled | Effect::Stopped => checker.written(&asked.job, index),
+    };
     let is_there = written.as_ref().is_some_and(|written| match asked.effect {
         Effect::Registered => written.request == asked.request,
         Effect::Scaled => !written.is_deleted,

@@ -48,3 +48,32 @@ fn a_refused_request_in_the_history_is_reported() {
 fn a_refused_retry_may_have_succeeded_at_first() {
     assert!(!is_found(false, vec![registered("a")]));
 }
+
+/// Returns whether the check reports a purge that was acknowledged at this revision.
+fn is_purge_found(job_index: u64, history: Vec<Vec<Write>>) -> bool {
+    let checker = seen(history);
+    let ledger = Ledger::default();
+    ledger.add(Request {
+        job: JobKey::new("default", "web"),
+        request: "b".to_owned(),
+        effect: Effect::Purged,
+        outcome: Outcome::Done { job_index },
+    });
+    ledger.check(&checker);
+    let found = checker.violations();
+    found
+        .iter()
+        .any(|violation| violation.fact == Fact::AcknowledgedIsKept)
+}
+
+#[test]
+fn a_purge_is_acknowledged_at_its_revision_or_while_the_job_is_gone() {
+    let purged = || vec![(Key::Job(JobKey::new("default", "web")), None)];
+    let first = seen(vec![registered("a")]).snapshot().index();
+    let found = |index| is_purge_found(index, vec![registered("a"), purged()]);
+    assert!(found(first), "not yet");
+    assert!(!found(first + 1));
+    assert!(!found(first + 9), "the answer of the commit was lost");
+    let again = vec![registered("a"), purged(), registered("c")];
+    assert!(is_purge_found(first + 2, again), "there again");
+}

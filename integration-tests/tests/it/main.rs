@@ -4,6 +4,7 @@
 //! All but `e2e_dev`, `e2e_exec`, `e2e_gc`, `e2e_introduction`, `e2e_job_operations`, `e2e_plan`, `e2e_spans`, `e2e_volumes`, `stack_files` and `stack_scripts` need etcd ≥ 3.5.8
 //! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
 
+mod budget;
 mod e2e_agent_restart;
 mod e2e_csi;
 mod e2e_dev;

@@ -11,6 +11,7 @@
 )]
 
 mod belongings;
+mod budget;
 mod cluster;
 mod dedicated;
 mod explained;

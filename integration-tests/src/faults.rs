@@ -5,12 +5,14 @@
 //! space connects the hosts; it drops and delays packets by rules, without optional kernel modules.
 //!
 //! In reading order: [`hosts`] names the hosts, [`schedule`] draws the faults, [`switch`] and
-//! [`network`] connect the hosts, [`cluster`] runs the processes, [`inject`] injects the faults.
+//! [`network`] connect the hosts, [`cluster`] runs the processes, [`inject`] injects the faults,
+//! `full_store` takes etcd's space.
 //! [`workload`] changes and reads jobs and records every answer, [`recorder`] watches etcd, [`job`] is
 //! the model for the answers. [`progress`] measures pauses of progress, [`verdict`] finds lost changes,
 //! [`report`] prints the results, and [`run()`] is one run from start to end.
 
 pub mod cluster;
+mod full_store;
 pub mod hosts;
 pub mod inject;
 pub mod job;

@@ -6,7 +6,9 @@ mod tests;
 use std::collections::BTreeMap;
 
 use invariants::{Fact, Violation, check_at_rest, check_indexes};
-use model::{ClientStatus, Deployment, DeploymentGroup, EvalStatus, JobType, NodeStatus};
+use model::{
+    ClientStatus, Deployment, DeploymentGroup, EvalStatus, JobType, NodeStatus, TaskPhase,
+};
 use state::{AllocView, Snapshot};
 
 use crate::checker::Checker;
@@ -278,11 +280,22 @@ fn undone(view: &AllocView) -> Option<String> {
     let (alloc, status) = (&view.alloc, view.client_status());
     let is_done = match alloc.is_server_terminal() {
         true => status.is_terminal(),
-        false => status.is_terminal() || status == ClientStatus::Running,
+        false => status.is_terminal() || status == ClientStatus::Running || is_restarting(view),
     };
     let wanted = alloc.desired_status.as_str();
     let id = alloc.id;
     (!is_done).then(|| format!("allocation {id} is to {wanted} and is {}", status.as_str()))
+}
+
+/// Returns whether a task ran and waits for its restart: a job whose tasks fail for ever is never at
+/// rest, and on a node whose clock is late its rescheduling delay is always over.
+fn is_restarting(view: &AllocView) -> bool {
+    let states = view
+        .client
+        .iter()
+        .flat_map(|client| client.task_states.values());
+    let mut waiting = states.filter(|state| state.phase == TaskPhase::Pending);
+    waiting.any(|state| state.restarts > 0)
 }
 
 /// Revisions that the nodes have acted on.

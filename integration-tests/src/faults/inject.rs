@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use state::Snapshot;
 
 use super::cluster::Cluster;
+use super::full_store::FullStore;
 use super::hosts;
 use super::schedule::{Kind, Planned};
 use super::switch::Rules;
@@ -23,6 +24,7 @@ pub enum Undo {
     Resume(String),
     Connect,
     FreeDisk(String),
+    FreeStore(FullStore),
 }
 
 /// Two groups of hosts that are cut off from each other.
@@ -89,6 +91,10 @@ pub async fn begin(
             cluster.fill_disk(&victim.host)?;
             (victim.text(), Undo::FreeDisk(victim.host))
         }
+        Kind::StoreFull => {
+            let full = FullStore::start(&cluster.stores()).await?;
+            ("every member".to_owned(), Undo::FreeStore(full))
+        }
         Kind::Delay => {
             let slow = senders(&mut rng);
             let mut rules = Rules::default();
@@ -102,8 +108,8 @@ pub async fn begin(
 /// Reverses a fault. Returns an addition to its description, if there is one.
 ///
 /// # Errors
-/// A process cannot be started again.
-pub fn end(cluster: &mut Cluster, undo: Undo) -> Result<Option<String>> {
+/// A process cannot be started again, or etcd's alarm cannot be disarmed.
+pub async fn end(cluster: &mut Cluster, undo: Undo) -> Result<Option<String>> {
     match undo {
         Undo::Start(hosts) => {
             for host in hosts {
@@ -121,6 +127,7 @@ pub fn end(cluster: &mut Cluster, undo: Undo) -> Result<Option<String>> {
             cluster.start(&member)?;
             return Ok(Some("etcd had ended".to_owned()));
         }
+        Undo::FreeStore(full) => full.end().await?,
     }
     Ok(None)
 }

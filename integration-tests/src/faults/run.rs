@@ -187,7 +187,7 @@ async fn inject_faults(
             }
         }
         let end = now();
-        if let Some(addition) = inject::end(cluster, undo)? {
+        if let Some(addition) = inject::end(cluster, undo).await? {
             what = format!("{what}; {addition}");
         }
         println!("{:>6.1}s  {} is over", seconds(end), fault.kind);

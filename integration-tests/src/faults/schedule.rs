@@ -27,12 +27,14 @@ pub enum Kind {
     MajorityLost,
     /// The disk of one of etcd's members is full.
     DiskFull,
+    /// etcd is full: its alarm NOSPACE is raised, and raised again whenever it is disarmed.
+    StoreFull,
     /// Packets take 200 ms.
     Delay,
 }
 
 impl Kind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Kill,
         Self::Pause,
         Self::Partition,
@@ -40,6 +42,7 @@ impl Kind {
         Self::MemberPaused,
         Self::MajorityLost,
         Self::DiskFull,
+        Self::StoreFull,
         Self::Delay,
     ];
 
@@ -52,6 +55,7 @@ impl Kind {
             Self::MemberPaused => "member-paused",
             Self::MajorityLost => "majority-lost",
             Self::DiskFull => "disk-full",
+            Self::StoreFull => "store-full",
             Self::Delay => "delay",
         }
     }
@@ -62,7 +66,7 @@ impl Kind {
 
     /// Returns whether the store cannot be written during the fault.
     pub fn stops_the_store(self) -> bool {
-        self == Self::MajorityLost
+        matches!(self, Self::MajorityLost | Self::StoreFull)
     }
 
     /// Number of occurrences per round: two for the kinds with most victims or variants.
@@ -82,7 +86,7 @@ impl Kind {
             Self::Pause | Self::MemberPaused => (pause, pause),
             Self::Partition => (8_000, 16_000),
             Self::MemberLost | Self::MajorityLost | Self::DiskFull => (8_000, 12_000),
-            Self::Delay => (12_000, 16_000),
+            Self::Delay | Self::StoreFull => (12_000, 16_000),
         }
     }
 }

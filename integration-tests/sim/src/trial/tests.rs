@@ -1,7 +1,7 @@
 //! The check that nodes at rest have applied every assignment, on good and bad states.
 
 use invariants::Fact;
-use model::{AllocClient, ClientStatus, DesiredStatus};
+use model::{AllocClient, ClientStatus, DesiredStatus, TaskState};
 use state::{Entity, Key};
 use test_kit::builders;
 
@@ -11,14 +11,19 @@ use crate::testing::seen;
 /// Returns whether the check reports a node with a `desired` allocation whose reported status is
 /// `status`.
 fn is_undone(desired: DesiredStatus, status: Option<ClientStatus>) -> bool {
+    let client = status.map(|status| AllocClient {
+        status,
+        ..AllocClient::default()
+    });
+    is_reported_undone(desired, client)
+}
+
+/// As [`is_undone`], with the whole report.
+fn is_reported_undone(desired: DesiredStatus, report: Option<AllocClient>) -> bool {
     let (node, job) = (builders::node(1), builders::service("web", 1));
     let mut alloc = builders::allocation(1, &job, node.id);
     alloc.desired_status = desired;
     let id = alloc.id;
-    let report = status.map(|status| AllocClient {
-        status,
-        ..AllocClient::default()
-    });
     let report = report.map(|client| {
         let entity = Entity::AllocClient(Box::new(client));
         vec![(Key::AllocClient(id), Some(entity))]
@@ -53,4 +58,23 @@ fn a_stopped_allocation_has_ended() {
         assert!(is_undone(desired, Some(ClientStatus::Pending)));
         assert!(is_undone(desired, None), "no report");
     }
+}
+
+#[test]
+fn a_task_that_waits_for_its_restart_has_started() {
+    let restarting = |restarts| {
+        let state = TaskState {
+            restarts,
+            ..TaskState::default()
+        };
+        let client = AllocClient {
+            task_states: [("server".into(), state)].into(),
+            ..AllocClient::default()
+        };
+        assert_eq!(client.status, ClientStatus::Pending);
+        Some(client)
+    };
+    assert!(is_reported_undone(DesiredStatus::Run, restarting(0)));
+    assert!(!is_reported_undone(DesiredStatus::Run, restarting(1)));
+    assert!(is_reported_undone(DesiredStatus::Stop, restarting(1)));
 }

@@ -86,7 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pki", &["identity"]),
     ("invariants", &["model", "state", "placement", "store"]),
     ("proto", &["model", "jobdiff", "spec"]),
-    ("listing", &["model"]),
+    ("listing", &["model", "state"]),
     (
         "api-view",
         &[

@@ -103,6 +103,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["model", "state", "store", "proto", "api-view"],
     ),
     (
+        "gateway-calls",
+        &["identity", "node-session", "proto", "service-kit", "tls"],
+    ),
+    (
         "gateway-core",
         &[
             "model",
@@ -241,6 +245,7 @@ const SERVICE: &[&str] = &[
     "dry-run",
     "event-stream",
     "fingerprint",
+    "gateway-calls",
     "gateway-core",
     "identity",
     "jobdiff",

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_calls::Gateways;
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
 use proto::v1;
@@ -15,7 +16,6 @@ use task_runner::{Asker, DataSource};
 use template::Lookup;
 use template::source::{Answer, ServiceInstance, ServiceName, Variable};
 
-use crate::session::gateways::Gateways;
 
 /// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -179,7 +179,7 @@ impl AllocRunner {
     fn contact(&mut self, now: Now, age: Duration) {
         self.state.contact_deadline = self
             .spec
-            .stop_on_client_after
+            .stop_on_client_after()
             .map(|limit| now.uptime.plus(limit.saturating_sub(age)));
     }
 
@@ -240,13 +240,13 @@ impl AllocRunner {
         }
         let needs_delay = !skip_delays
             && self.state.kill.is_none()
-            && !self.spec.shutdown_delay.is_zero()
+            && !self.spec.group.shutdown_delay.is_zero()
             && self.state.tasks.values().any(TaskRunner::may_have_process);
         let was = self.state.kill.take();
         let delay_until = match &was {
             _ if skip_delays => None,
             Some(kill) => kill.delay_until,
-            None => needs_delay.then(|| now.plus(self.spec.shutdown_delay)),
+            None => needs_delay.then(|| now.plus(self.spec.group.shutdown_delay)),
         };
         let reason = match &was {
             Some(kill) if kill.reason == KillReason::RanTooLong => kill.reason,

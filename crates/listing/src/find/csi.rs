@@ -22,9 +22,7 @@ pub fn csi_volume<'s>(
     let ids = volumes.iter().map(|volume| volume.value.id.as_str());
     let id = by_start("volume_id", "volume", text, ids)?;
     let mut named = volumes.iter().filter(|volume| volume.value.id == id);
-    let volume = named
-        .next()
-        .ok_or_else(|| NotFound::none("volume", text))?;
+    let volume = named.next().ok_or_else(|| NotFound::none("volume", text))?;
     if let Some(other) = named.next() {
         let (one, other) = (&volume.value.namespace, &other.value.namespace);
         let message = format!("{id:?} is a volume of namespaces {one:?} and {other:?}: want one");

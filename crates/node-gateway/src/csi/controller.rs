@@ -247,4 +247,3 @@ impl NodeGateway {
         called.map_err(|status| Called(status).into())
     }
 }
-

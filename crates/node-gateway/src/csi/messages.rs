@@ -53,10 +53,7 @@ pub(super) fn create_request(wanted: &CsiVolume) -> wire::CreateVolumeRequest {
 }
 
 /// Returns the volume that a storage system has created for `wanted`; `None`: the answer has no id.
-pub(super) fn created(
-    wanted: CsiVolume,
-    answer: wire::CreateVolumeResponse,
-) -> Option<CsiVolume> {
+pub(super) fn created(wanted: CsiVolume, answer: wire::CreateVolumeResponse) -> Option<CsiVolume> {
     let created = answer.volume.unwrap_or_default();
     let topologies = created.accessible_topology.into_iter();
     (!created.volume_id.is_empty()).then(|| CsiVolume {
@@ -70,9 +67,7 @@ pub(super) fn created(
     })
 }
 
-pub(super) fn external_volume(
-    entry: wire::list_volumes_response::Entry,
-) -> v1::ExternalCsiVolume {
+pub(super) fn external_volume(entry: wire::list_volumes_response::Entry) -> v1::ExternalCsiVolume {
     let volume = entry.volume.unwrap_or_default();
     let status = entry.status.unwrap_or_default();
     let condition = status.volume_condition.unwrap_or_default();

@@ -64,11 +64,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// It is in use and `force` is not set, or there is no such volume.
-    pub async fn deregister_csi(
-        &self,
-        key: &CsiVolumeKey,
-        force: bool,
-    ) -> Result<u64, Error> {
+    pub async fn deregister_csi(&self, key: &CsiVolumeKey, force: bool) -> Result<u64, Error> {
         let what = || format!("volume {}", key.id);
         let decide = |snapshot: &Snapshot, _: Option<&()>| {
             let deletion = deregister::deregister(snapshot, key, force)?;

@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
 use crate::network::AllocNetwork;
-use crate::runner::{Beginning, Runner};
+use crate::runner::{Runner, RunnerStart};
 
 /// Capacity of a runner's queues. A runner takes messages within microseconds; senders beyond wait.
 const QUEUE: usize = 64;
@@ -38,14 +38,14 @@ const ALLOC_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// Returns `None` if the job has no such group, which no server assigns.
 pub fn spawn(
     context: &Arc<Context>,
-    beginning: Beginning,
+    start: RunnerStart,
     drain: CancellationToken,
     tasks: &tokio_util::task::TaskTracker,
 ) -> Option<Handle> {
-    let alloc = &beginning.assignment.alloc;
-    let spec = AllocSpec::new(&beginning.assignment.job, alloc, context.limits)?;
+    let alloc = &start.assignment.alloc;
+    let spec = AllocSpec::new(&start.assignment.job, alloc, context.limits)?;
     let now = context.clocks.now();
-    let machine = match beginning.stored {
+    let machine = match start.stored {
         Some((state, boot)) => AllocRunner::restore(spec, state, now, boot),
         None => AllocRunner::new(spec, now),
     };
@@ -59,23 +59,23 @@ pub fn spawn(
         context: Arc::clone(context),
         alloc_id: alloc.id,
         last_status: machine.client().status,
-        assignment: beginning.assignment,
+        assignment: start.assignment,
         machine,
         rng: context.ids.rng(),
         answers,
         commands: commands.downgrade(),
         starts: HashMap::new(),
-        leftovers: beginning.leftovers,
+        leftovers: start.leftovers,
         network,
         volumes: Arc::default(),
-        tended: HashMap::new(),
+        shared: HashMap::new(),
         checks: CheckRuns::default(),
         work: JoinSet::new(),
         progress,
         is_recorded: true,
         is_collected: false,
     };
-    let (predecessors, is_contacted) = (beginning.predecessors, beginning.is_contacted);
+    let (predecessors, is_contacted) = (start.predecessors, start.is_contacted);
     let queues = Queues {
         commands: command_queue,
         answers: answer_queue,

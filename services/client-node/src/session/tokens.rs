@@ -12,7 +12,6 @@ use task_runner::{TokenError, TokenSource};
 use tonic::Status;
 use workload_identity::{SignedToken, Token, TokenRequest, Workload};
 
-
 /// Timeout of a call: a gateway signs within milliseconds, and may wait for the store first.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -11,7 +11,6 @@ use service_kit::request;
 use task_drivers::driver::BoxFuture;
 use task_runner::{VolumeSource, WantedVolume};
 
-
 /// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
-    ("template-watch", &["backoff", "template"]),
+    ("template-watch", &["backoff", "service-kit", "template"]),
     ("vault", &["net", "service-kit", "tls"]),
     (
         "task-vault",

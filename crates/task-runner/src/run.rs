@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use lifecycle::{AllocRunner, AllocSpec, Assignment, Event};
 use model::ClientStatus;
+use service_kit::clock::sleep_until_deadline;
 use task_drivers::{AllocDirs, alloc_dirs};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
@@ -159,7 +160,7 @@ impl Runner {
                     has_started = true;
                     Some(Event::Begin)
                 }
-                () = sleep_until_maybe(deadline) => Some(Event::Tick),
+                () = sleep_until_deadline(deadline) => Some(Event::Tick),
                 Some(_) = self.work.join_next(), if !self.work.is_empty() => {
                     if self.volumes.take_released() {
                         self.report();
@@ -290,7 +291,7 @@ impl Runner {
                 let deadline = self.deadline();
                 let event = tokio::select! {
                     Some(answer) = queues.answers.recv() => answer,
-                    () = sleep_until_maybe(deadline) => Event::Tick,
+                    () = sleep_until_deadline(deadline) => Event::Tick,
                 };
                 self.step(event).await;
             }
@@ -351,12 +352,5 @@ impl Runner {
         blocking::spawn(move || alloc_dirs::remove(&dirs))
             .await
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lifecycle::{Event, RestartScope, StartFailure};
 use model::template::{ChangeMode, Template};
 use rand::RngExt as _;
+use service_kit::clock::sleep_until_deadline;
 use task_drivers::Driver;
 use template_watch::{Settle, Snapshot, Watch};
 use tokio::sync::mpsc;
@@ -120,7 +121,7 @@ impl Attempt {
                         settles.iter_mut().for_each(|settle| settle.changed(elapsed));
                     }
                 }
-                () = sleep_until_maybe(next.map(|at| started + at)) => {
+                () = sleep_until_deadline(next.map(|at| started + at)) => {
                     let now = started.elapsed();
                     let ready = settles.iter_mut().map(|settle| settle.take(now));
                     let ready: Vec<bool> = ready.zip(&input.templates).map(|(it, of)| it && !of.once).collect();
@@ -335,12 +336,5 @@ fn stopped() -> StartFailure {
     StartFailure {
         recoverable: false,
         ..hook("stopped while a template waited for data".to_owned())
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

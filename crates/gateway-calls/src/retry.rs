@@ -34,12 +34,7 @@ impl Retry {
     }
 
     /// Logs the failure, and returns the pause before the retry.
-    pub fn after(
-        &mut self,
-        doing: &'static str,
-        status: &Status,
-        rng: &mut impl Rng,
-    ) -> Duration {
+    pub fn after(&mut self, doing: &'static str, status: &Status, rng: &mut impl Rng) -> Duration {
         let (code, message) = (status.code(), status.message());
         if cause(status).is_invalid() {
             error!(

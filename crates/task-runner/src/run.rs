@@ -224,7 +224,9 @@ impl Runner {
         let is_stopped = assignment.alloc.is_server_terminal();
         self.assignment = assignment;
         match spec {
-            Some(spec) if spec != *self.machine.spec() => self.step(Event::Update(spec)).await,
+            Some(spec) if spec != *self.machine.spec() => {
+                self.step(Event::Update(Box::new(spec))).await
+            }
             _ => {}
         }
         if is_stopped {

@@ -134,7 +134,7 @@ impl AllocRunner {
                     task.record(task_event::reconnected(now.wall));
                 }
             }
-            Event::Update(spec) => self.update(now, spec),
+            Event::Update(spec) => self.update(now, *spec),
             Event::Stop { skip_delays } => {
                 self.begin_kill(now.uptime, KillReason::Stopped, skip_delays);
             }

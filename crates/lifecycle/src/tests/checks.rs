@@ -177,13 +177,13 @@ fn a_late_result_of_an_earlier_watch_changes_nothing() {
 fn a_check_that_changes_in_place_starts_anew() {
     let mut play = Play::running(checked(check()));
     play.result(true);
-    play.send(Event::Update(checked(check())));
+    play.send(Event::Update(Box::new(checked(check()))));
     assert_eq!(play.check_status(), Some(CheckStatus::Success));
     let slower = ServiceCheck {
         interval: seconds(20),
         ..check()
     };
-    play.send(Event::Update(checked(slower)));
+    play.send(Event::Update(Box::new(checked(slower))));
     assert_eq!(play.check_status(), Some(CheckStatus::Pending));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::JobType;
+use model::{JobType, TaskEvent};
 use rand::Rng;
 
 use super::{AllocRunner, Prerun, Step};
@@ -87,37 +87,48 @@ impl AllocRunner {
                 self.checks = checks;
             }
             Event::DriverMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::driver_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::driver_message(now.wall, &message),
+                );
             }
             Event::DownloadingArtifacts { task } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::downloading_artifacts(cx.now.wall));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::downloading_artifacts(now.wall),
+                );
             }
             Event::TemplateMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::template_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::template_message(now.wall, &message),
+                );
             }
             Event::IdentityMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::identity_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::identity_message(now.wall, &message),
+                );
             }
             Event::VaultMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::vault_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::vault_message(now.wall, &message),
+                );
             }
             Event::PluginHealth {
                 task,
                 is_healthy,
                 message,
-            } => self.with_task(&mut step, &task, |runner, cx| {
-                runner.record(task_event::plugin_health(cx.now.wall, is_healthy, &message));
-            }),
+            } => {
+                let event = task_event::plugin_health(now.wall, is_healthy, &message);
+                self.record(&mut step, &task, event);
+            }
             Event::VolumeMessage { message } => self.each_task(&mut step, |runner, cx| {
                 runner.record(task_event::volume_message(cx.now.wall, &message));
             }),
@@ -141,6 +152,10 @@ impl AllocRunner {
             Event::Restart { scope, reason } => self.restart(&mut step, &scope, &reason),
             Event::Tick => self.tick(&mut step),
         }
+    }
+
+    fn record(&mut self, step: &mut Step<'_>, task: &str, event: TaskEvent) {
+        self.with_task(step, task, |runner, _| runner.record(event));
     }
 
     fn begin(&mut self, step: &mut Step<'_>) {

@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("suggest", &[]),
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
-    ("template-watch", &["backoff", "template"]),
+    ("template-watch", &["backoff", "service-kit", "template"]),
     ("vault", &["net", "service-kit", "tls"]),
     (
         "task-vault",
@@ -86,7 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pki", &["identity"]),
     ("invariants", &["model", "state", "placement", "store"]),
     ("proto", &["model", "jobdiff", "spec"]),
-    ("listing", &["model"]),
+    ("listing", &["model", "state"]),
     (
         "api-view",
         &[
@@ -101,6 +101,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "event-stream",
         &["model", "state", "store", "proto", "api-view"],
+    ),
+    (
+        "gateway-calls",
+        &["identity", "node-session", "proto", "service-kit", "tls"],
     ),
     (
         "gateway-core",
@@ -241,6 +245,7 @@ const SERVICE: &[&str] = &[
     "dry-run",
     "event-stream",
     "fingerprint",
+    "gateway-calls",
     "gateway-core",
     "identity",
     "jobdiff",

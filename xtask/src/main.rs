@@ -7,6 +7,7 @@ mod links;
 mod metadata;
 mod orphans;
 mod rust_file;
+mod sizes;
 
 use std::path::{Path, PathBuf};
 
@@ -35,10 +36,11 @@ fn main() -> Result<()> {
                 .collect();
             code_map::check(root, &packages)?;
             links::check(root)?;
+            sizes::check(root)?;
             circles::check(root, targets)
         }
         _ => bail!(
-            "usage: cargo xtask layers    checks which crates and files depend on which, the code map, and links of documents"
+            "usage: cargo xtask layers    checks which crates and files depend on which, the code map, links of documents, and the sizes of services"
         ),
     }
 }

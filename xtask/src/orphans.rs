@@ -26,7 +26,8 @@ pub(crate) fn check(root: &Path, targets: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Returns the sources below a folder, those of packages below it left out.
+pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {

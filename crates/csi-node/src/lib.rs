@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 pub use layout::{Layout, PluginPaths};
 pub use mounts::{Mount, Mounts};
-pub use registry::{Registry, Seat};
+pub use registry::{Registry, TaskKey};
 pub use supervision::PluginEvent;
 
 /// The storage of one node.

@@ -12,7 +12,7 @@ use crate::layout::PluginPaths;
 
 /// The task that provides a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seat {
+pub struct TaskKey {
     pub alloc_id: AllocId,
     pub task: String,
 }
@@ -20,7 +20,7 @@ pub struct Seat {
 /// The plugins of one node.
 #[derive(Debug)]
 pub struct Registry {
-    entries: Mutex<BTreeMap<Seat, Entry>>,
+    entries: Mutex<BTreeMap<TaskKey, Entry>>,
     /// Counts changes of what the node reports.
     changed: watch::Sender<u64>,
 }
@@ -56,14 +56,14 @@ pub(crate) struct NodeService {
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<Registry>,
-    seat: Seat,
+    key: TaskKey,
 }
 
 impl Registry {
     /// Adds a plugin that is not healthy yet.
     pub(crate) fn add(
         self: &Arc<Self>,
-        seat: Seat,
+        key: TaskKey,
         task: CsiPluginTask,
         plugin: Plugin,
         paths: PluginPaths,
@@ -71,7 +71,7 @@ impl Registry {
         let mut entries = self.lock();
         let newest = entries.values().map(|entry| entry.number).max();
         let info = CsiPluginInfo {
-            alloc_id: seat.alloc_id,
+            alloc_id: key.alloc_id,
             description: "the plugin does not answer yet".to_owned(),
             ..CsiPluginInfo::default()
         };
@@ -82,12 +82,12 @@ impl Registry {
             number: newest.unwrap_or(0) + 1,
             info,
         };
-        entries.insert(seat.clone(), entry);
+        entries.insert(key.clone(), entry);
         drop(entries);
         self.note_change();
         Registration {
             registry: Arc::clone(self),
-            seat,
+            key,
         }
     }
 
@@ -157,7 +157,7 @@ impl Registry {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Seat, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Entry>> {
         // Each critical section leaves consistent entries.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +165,7 @@ impl Registry {
 
 /// Returns the entry to use: a healthy one, and of these the latest.
 fn best<'e>(
-    entries: &'e BTreeMap<Seat, Entry>,
+    entries: &'e BTreeMap<TaskKey, Entry>,
     plugin_id: &str,
     has: impl Fn(&Entry) -> bool,
 ) -> Option<&'e Entry> {
@@ -219,7 +219,7 @@ impl Registration {
     /// Returns whether the health has changed.
     fn change(&self, change: impl FnOnce(&CsiPluginInfo) -> CsiPluginInfo) -> bool {
         let mut entries = self.registry.lock();
-        let Some(entry) = entries.get_mut(&self.seat) else {
+        let Some(entry) = entries.get_mut(&self.key) else {
             return false;
         };
         let info = change(&entry.info);
@@ -236,7 +236,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry.lock().remove(&self.seat);
+        self.registry.lock().remove(&self.key);
         self.registry.note_change();
     }
 }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     fn add(registry: &Arc<Registry>, alloc: u128, plugin_type: CsiPluginType) -> Registration {
-        let seat = Seat {
+        let key = TaskKey {
             alloc_id: AllocId::from_random(alloc),
             task: "plugin".to_owned(),
         };
@@ -263,7 +263,7 @@ mod tests {
             on_node: "/a".into(),
             in_task: "/b".into(),
         };
-        registry.add(seat, task, Plugin::at(Path::new("/none")), paths)
+        registry.add(key, task, Plugin::at(Path::new("/none")), paths)
     }
 
     fn healthy(registration: &Registration) -> bool {

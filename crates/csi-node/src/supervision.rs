@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::layout::PluginPaths;
-use crate::registry::{Registration, Registry, Seat};
+use crate::registry::{Registration, Registry, TaskKey};
 
 /// The pause between probes of a plugin that has not answered yet.
 const STARTING: Duration = Duration::from_millis(500);
@@ -36,14 +36,14 @@ pub enum PluginEvent {
 /// time. Dropping the future removes the plugin from the registry.
 pub async fn supervise(
     registry: &Arc<Registry>,
-    seat: Seat,
+    key: TaskKey,
     task: &CsiPluginTask,
     socket: &Path,
     paths: PluginPaths,
     events: &mpsc::Sender<PluginEvent>,
 ) {
     let plugin = Plugin::at(socket);
-    let registration = registry.add(seat, task.clone(), plugin.clone(), paths);
+    let registration = registry.add(key, task.clone(), plugin.clone(), paths);
     let deadline = Instant::now() + task.health_timeout;
     let mut was_healthy = false;
     loop {

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use state::Key;
 use store::{Commit, Conflict, Txn, Writer};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -48,10 +49,15 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Starts the loop, which ends with `stop`.
-    pub(crate) fn start(writer: Writer, metrics: Metrics, stop: CancellationToken) -> Self {
+    /// Starts the loop among `loops`; it ends with `stop`.
+    pub(crate) fn start(
+        writer: Writer,
+        metrics: Metrics,
+        stop: CancellationToken,
+        loops: &mut JoinSet<()>,
+    ) -> Self {
         let (members, receiver) = mpsc::channel(QUEUE);
-        tokio::spawn(run(writer, metrics, receiver, stop));
+        loops.spawn(run(writer, metrics, receiver, stop));
         Self { members }
     }
 

@@ -1,10 +1,11 @@
 //! Common core of the gateways: fresh snapshots, optimistic commits, and errors with gRPC codes.
 //!
 //! In reading order: [`transactions`] decides on requests and commits them, those of registrations through
-//! `group_commit`, many in one transaction; [`revisions`] asks the store for
+//! `group_commit`, many in one transaction; `deletion` deletes an object in two steps; [`revisions`] asks the store for
 //! its revision, once for many readers; [`error`] has the codes, and `refusals` gives every refusal
 //! its code by its kind, [`too_large`] names the field of an object that does not fit; [`metrics`] counts commits.
 
+mod deletion;
 pub mod error;
 mod group_commit;
 mod limits;

@@ -6,6 +6,7 @@
 
 use store::{Client, Error};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
@@ -23,10 +24,15 @@ pub struct Revisions {
 }
 
 impl Revisions {
-    /// Starts the loop, which ends when drained.
-    pub fn start(client: Client, metrics: Metrics, drain: CancellationToken) -> Self {
+    /// Starts the loop among `loops`; it ends with `stop`.
+    pub fn start(
+        client: Client,
+        metrics: Metrics,
+        stop: CancellationToken,
+        loops: &mut JoinSet<()>,
+    ) -> Self {
         let (requests, receiver) = mpsc::channel(QUEUE);
-        tokio::spawn(run(client, receiver, metrics, drain));
+        loops.spawn(run(client, receiver, metrics, stop));
         Self { requests }
     }
 
@@ -43,12 +49,12 @@ async fn run(
     client: Client,
     mut requests: mpsc::Receiver<Reply>,
     metrics: Metrics,
-    drain: CancellationToken,
+    stop: CancellationToken,
 ) {
     let mut waiting = Vec::new();
     loop {
         let received = tokio::select! {
-            () = drain.cancelled() => return,
+            () = stop.cancelled() => return,
             received = requests.recv_many(&mut waiting, QUEUE) => received,
         };
         if received == 0 {
@@ -56,7 +62,7 @@ async fn run(
         }
         metrics.revision_reads.inc();
         let revision = tokio::select! {
-            () = drain.cancelled() => return,
+            () = stop.cancelled() => return,
             revision = client.current_revision() => revision.map_err(std::sync::Arc::new),
         };
         for reply in waiting.drain(..) {

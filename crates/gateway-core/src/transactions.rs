@@ -10,6 +10,7 @@ use store::{
     Client, Commit, Decision, Replica, SizeClass, Transactor, Txn, WaitError, Writer,
     decide_and_commit,
 };
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::Code;
 use tracing::debug;
@@ -119,7 +120,8 @@ pub fn contended(what: String) -> Error {
 }
 
 impl Core {
-    /// Starts the loops that ask for revisions and commit groups; they end with `stop`.
+    /// Starts the loops that ask for revisions and commit groups among `loops`; they end with `stop`.
+    /// Without one of them requests fail, so its early end has to end the service.
     pub fn new(
         replica: Replica,
         clock: Clock,
@@ -127,11 +129,12 @@ impl Core {
         metrics: Metrics,
         request_timeout: Duration,
         stop: CancellationToken,
+        loops: &mut JoinSet<()>,
     ) -> Self {
         let client = replica.client().clone();
         let writer = client.unfenced_writer();
-        let revisions = Revisions::start(client.clone(), metrics.clone(), stop.clone());
-        let group_commit = GroupCommit::start(writer.clone(), metrics.clone(), stop);
+        let revisions = Revisions::start(client.clone(), metrics.clone(), stop.clone(), loops);
+        let group_commit = GroupCommit::start(writer.clone(), metrics.clone(), stop, loops);
         Self {
             writer,
             client,

@@ -83,7 +83,7 @@ pub enum Event {
     /// The servers gave the node up, and it is back.
     Reconnected,
     /// The job changed in place, without a new process.
-    Update(AllocSpec),
+    Update(Box<AllocSpec>),
     /// The allocation is to end.
     Stop { skip_delays: bool },
     /// A requested restart, which costs no attempt.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::job::{HealthCheck, LifecycleHook, RestartPolicy};
-use model::{Allocation, DeploymentId, Job, JobType, Service, Task, Timestamp};
+use model::{Allocation, DeploymentId, Job, JobType, Service, Task, TaskGroup, Timestamp};
 
 /// Limits set by the node's operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,20 +27,16 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocSpec {
     pub job_type: JobType,
+    /// The group as it is in the job, without its tasks, which are in `tasks`.
+    pub group: TaskGroup,
     /// Name → task; never empty.
     pub tasks: BTreeMap<String, TaskSpec>,
-    /// Delay between the stop request and the first kill.
-    pub shutdown_delay: Duration,
     /// Deadline of its run, counted from its creation on the server.
     pub run_until: Option<Timestamp>,
-    /// Longest run without contact to a server.
-    pub stop_on_client_after: Option<Duration>,
     /// The deployment that waits for its health.
     pub deployment_id: Option<DeploymentId>,
     /// The health check; `None`: the user sets the health.
     pub health: Option<HealthSpec>,
-    /// Services of the group.
-    pub services: Vec<Service>,
 }
 
 /// Health check of an allocation, based on its tasks' states and on its service checks.
@@ -101,36 +97,33 @@ impl Role {
 impl AllocSpec {
     /// Extracts the specification; `None`: `job` has no such task group.
     pub fn new(job: &Job, alloc: &Allocation, limits: Limits) -> Option<Self> {
-        let group = job.task_group(&alloc.task_group)?;
-        let tasks = group
-            .tasks
+        let mut group = job.task_group(&alloc.task_group)?.clone();
+        let tasks = std::mem::take(&mut group.tasks);
+        let tasks = tasks
             .iter()
             .map(|task| (task.name.clone(), TaskSpec::new(job.job_type, task, limits)))
             .collect();
         Some(Self {
             job_type: job.job_type,
             tasks,
-            shutdown_delay: group.shutdown_delay,
             run_until: group
                 .max_run_duration
                 .map(|span| alloc.create_time.plus(span)),
-            stop_on_client_after: group
-                .disconnect
-                .and_then(|disconnect| disconnect.stop_on_client_after),
             deployment_id: alloc.deployment_id,
-            health: health(job, group, alloc.deployment_id),
-            services: group.services.clone(),
+            health: health(job, &group, alloc.deployment_id),
+            group,
         })
+    }
+
+    /// Returns the longest run without contact to a server; `None`: no limit.
+    pub(crate) fn stop_on_client_after(&self) -> Option<Duration> {
+        self.group.disconnect?.stop_on_client_after
     }
 }
 
 /// Source: Nomad's public behaviour: `update` configures the health check in a deployment, `migrate`
 /// without one, so that drains know when a replacement is healthy.
-fn health(
-    job: &Job,
-    group: &model::TaskGroup,
-    deployment_id: Option<DeploymentId>,
-) -> Option<HealthSpec> {
+fn health(job: &Job, group: &TaskGroup, deployment_id: Option<DeploymentId>) -> Option<HealthSpec> {
     if job.job_type.runs_to_end() {
         return None;
     }

@@ -13,8 +13,8 @@ mod timing;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::job::{RestartMode, RestartPolicy};
-use model::{ClientStatus, DeploymentId, ExitResult, JobType, TaskPhase, Timestamp};
+use model::job::{DisconnectStrategy, ReconcileChoice, RestartMode, RestartPolicy};
+use model::{ClientStatus, DeploymentId, ExitResult, JobType, TaskGroup, TaskPhase, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -43,13 +43,11 @@ pub(crate) fn batch() -> AllocSpec {
 pub(crate) fn alloc(job_type: JobType) -> AllocSpec {
     AllocSpec {
         job_type,
+        group: TaskGroup::default(),
         tasks: BTreeMap::new(),
-        shutdown_delay: Duration::ZERO,
         run_until: None,
-        stop_on_client_after: None,
         deployment_id: None,
         health: None,
-        services: Vec::new(),
     }
 }
 
@@ -82,6 +80,22 @@ impl AllocSpec {
 
     fn edit(mut self, name: &str, edit: impl FnOnce(&mut TaskSpec)) -> Self {
         edit(self.tasks.get_mut(name).unwrap());
+        self
+    }
+
+    /// Sets the group's shutdown delay.
+    fn with_delay(mut self, delay: Duration) -> Self {
+        self.group.shutdown_delay = delay;
+        self
+    }
+
+    fn without_contact_for(mut self, limit: u64) -> Self {
+        self.group.disconnect = Some(DisconnectStrategy {
+            stop_on_client_after: Some(seconds(limit)),
+            lost_after: None,
+            replace: true,
+            reconcile: ReconcileChoice::BestScore,
+        });
         self
     }
 

@@ -55,6 +55,19 @@ pub enum NotFound {
     None { noun: &'static str, text: String },
 }
 
+impl NotFound {
+    pub fn none(noun: &'static str, text: &str) -> Self {
+        let text = text.to_owned();
+        Self::None { noun, text }
+    }
+
+    pub fn invalid(field: &str, message: String) -> Self {
+        let mut errors = FieldErrors::default();
+        errors.push(field, message);
+        Self::Invalid(errors)
+    }
+}
+
 impl Refusal for NotFound {
     fn kind(&self) -> Kind {
         match self {
@@ -85,11 +98,7 @@ pub fn find<I: Copy + Display>(
     exists: impl Fn(I) -> bool,
     all: impl Iterator<Item = (uuid::Uuid, I)>,
 ) -> Result<I, NotFound> {
-    let invalid = |message: String| {
-        let mut errors = FieldErrors::default();
-        errors.push(field, message);
-        NotFound::Invalid(errors)
-    };
+    let invalid = |message: String| NotFound::invalid(field, message);
     if text.is_empty() {
         return Err(invalid(format!(
             "missing: want the id of a {noun}, or its first characters"
@@ -101,10 +110,7 @@ pub fn find<I: Copy + Display>(
              8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234 or its first characters"
         )));
     };
-    let none = || NotFound::None {
-        noun,
-        text: text.to_owned(),
-    };
+    let none = || NotFound::none(noun, text);
     if prefix.is_whole() {
         let id = make(uuid::Uuid::from_u128(prefix.bits));
         return if exists(id) { Ok(id) } else { Err(none()) };

@@ -1,4 +1,10 @@
 //! Storage systems' volumes: what a node mounts, attachments before it, and calls of controller plugins.
+//!
+//! `registration` and `controller` answer requests of users, `messages` has the plugins' messages.
+
+mod controller;
+mod messages;
+mod registration;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -154,7 +160,7 @@ pub(crate) async fn conclude(
 ///
 /// # Errors
 /// The node cannot be reached, or the plugin refuses.
-pub async fn call<Q: Message, A: Message + Default>(
+pub(crate) async fn call<Q: Message, A: Message + Default>(
     gateway: &NodeGateway,
     node: &AllocNode,
     (plugin_id, method): (&str, Method),

@@ -5,10 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use gateway_core::Core;
+use service_kit::clock::sleep_until_deadline;
 use state::Snapshot;
 use store::{Delta, Subscription};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::service_index::ServiceIndex;
@@ -69,7 +70,7 @@ pub(crate) async fn run(
     loop {
         let delta = tokio::select! {
             () = stop.cancelled() => return,
-            () = sleep_until_maybe(due) => {
+            () = sleep_until_deadline(due) => {
                 due = None;
                 let affected = std::mem::take(&mut affected);
                 let snapshot = core.replica.snapshot();
@@ -88,12 +89,5 @@ pub(crate) async fn run(
                 }
             }
         }
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

@@ -19,7 +19,8 @@ use workload_identity::{KeyEncryptionKeys, KeyError, variables};
 
 use crate::node_gateway::NodeGateway;
 
-/// Decisions on one request: each retry means that another write to the same variable came first.
+/// Decisions on one request, made here and not by `Core::execute`, because each reads the variable from
+/// etcd: replicas do not have it. Each retry means that another write to the same variable came first.
 const ATTEMPTS_MAX: usize = 8;
 /// Variables that one step of a listing reads.
 const PAGE: usize = 256;

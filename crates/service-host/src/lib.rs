@@ -4,7 +4,8 @@
 //! In reading order: [`mod@config`] declares the shared settings; [`App`] is a service, of which
 //! [`Service`] is the part of its own; [`Base`] has the bound ports; [`Base::start`] makes it a
 //! [`Host`], whose replica follows the store; [`Host::run`] serves and works until drained.
-//! `readiness` reports meanwhile whether the service can work.
+//! `readiness` reports meanwhile whether the service can work. [`TermQueue`] passes messages of RPCs to
+//! the loop of a leader.
 
 mod app;
 pub mod config;
@@ -13,6 +14,7 @@ mod etcd;
 mod host;
 mod readiness;
 mod role;
+mod term_queue;
 #[cfg(test)]
 mod tests;
 
@@ -22,3 +24,4 @@ pub use error::Error;
 pub use etcd::client_options;
 pub use host::{Base, Host, Rpcs};
 pub use role::role_of;
+pub use term_queue::TermQueue;

@@ -124,21 +124,23 @@ async fn loops_run_until_open_rpcs_are_finished_after_a_drain() {
 }
 
 #[tokio::test]
-async fn a_loop_that_ends_by_itself_ends_the_service() {
-    let store = TestStore::start().await;
-    let host = host(&store).await;
-    let ended = host.ended().clone();
-    let mut loops = JoinSet::new();
-    loops.spawn(ended.clone().cancelled_owned());
-    loops.spawn(async {});
-    let drain = CancellationToken::new();
-    let running = host.run_with_loops(Rpcs::default(), loops, TIMEOUT, drain);
-    let failure = tokio::time::timeout(TIMEOUT, running).await.unwrap();
-    assert!(matches!(
-        failure,
-        Err(Error::LoopEnded { service: "example" })
-    ));
-    assert!(ended.is_cancelled());
+async fn a_loop_that_ends_or_panics_by_itself_ends_the_service() {
+    for panics in [false, true] {
+        let store = TestStore::start().await;
+        let host = host(&store).await;
+        let ended = host.ended().clone();
+        let mut loops = JoinSet::new();
+        loops.spawn(ended.clone().cancelled_owned());
+        loops.spawn(async move { assert!(!panics, "as the test wants") });
+        let drain = CancellationToken::new();
+        let running = host.run_with_loops(Rpcs::default(), loops, TIMEOUT, drain);
+        let failure = tokio::time::timeout(TIMEOUT, running).await.unwrap();
+        assert!(matches!(
+            failure,
+            Err(Error::LoopEnded { service: "example" })
+        ));
+        assert!(ended.is_cancelled());
+    }
 }
 
 #[test]

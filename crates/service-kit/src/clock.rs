@@ -36,6 +36,14 @@ impl Clock {
     }
 }
 
+/// Sleeps until `deadline`; without one, forever.
+pub async fn sleep_until_deadline(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Unix nanoseconds without steps: the wall clock at one moment, advanced by a monotonic clock. For
 /// leaders with timers: a step of the wall clock must not make all of them late. Cheap to clone.
 #[derive(Clone, Debug)]

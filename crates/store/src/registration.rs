@@ -16,7 +16,7 @@ use crate::election::lease::Lease;
 use crate::error::Error;
 use crate::retry::Retry;
 use crate::txn::Txn;
-use crate::writer::{Commit, read_response, to_etcd};
+use crate::writer::{Commit, send};
 
 /// The lease time: a killed process is listed for this long.
 const TTL: Duration = Duration::from_secs(30);
@@ -89,13 +89,8 @@ async fn register(
         let mut txn = Txn::new(client.keyspace.clone(), client.limits);
         txn.put_leased(key, info, lease.id, mod_revision)
             .expect("one small key fits in an empty transaction");
-        let answer = client
-            .call("register a process", || {
-                let (mut kv, request) = (client.kv.clone(), to_etcd(&txn));
-                async move { kv.txn(request).await }
-            })
-            .await?;
-        if let Commit::Done { .. } = read_response(&txn, &answer) {
+        let sending = send(client, "register a process", client.request_timeout, &txn);
+        if let Commit::Done { .. } = sending.await? {
             return Ok(());
         }
     }

@@ -120,14 +120,7 @@ impl Writer {
 
     async fn commit_within(&self, txn: &Txn, timeout: Duration) -> Result<Commit, Error> {
         self.check_fence(txn)?;
-        let response = self
-            .client
-            .call_within(timeout, "commit a transaction", || {
-                let (mut kv, request) = (self.client.kv.clone(), to_etcd(txn));
-                async move { kv.txn(request).await }
-            })
-            .await?;
-        let commit = read_response(txn, &response);
+        let commit = send(&self.client, "commit a transaction", timeout, txn).await?;
         if let (Commit::Conflict(conflict), Some(leadership)) = (&commit, &self.leadership)
             && conflict
                 .failed
@@ -214,7 +207,27 @@ fn outcome_unknown() -> Error {
     }
 }
 
-pub(crate) fn to_etcd(txn: &Txn) -> etcd_client::Txn {
+/// Sends a transaction to etcd, once. Apart from [`Writer`], elections and registrations call this: their
+/// keys are bound to a lease, which they give back when the outcome is unknown.
+///
+/// # Errors
+/// [`Error::Unknown`] without an answer. Any other error: nothing was written.
+pub(crate) async fn send(
+    client: &Client,
+    doing: &'static str,
+    timeout: Duration,
+    txn: &Txn,
+) -> Result<Commit, Error> {
+    let response = client
+        .call_within(timeout, doing, || {
+            let (mut kv, request) = (client.kv.clone(), to_etcd(txn));
+            async move { kv.txn(request).await }
+        })
+        .await?;
+    Ok(read_response(txn, &response))
+}
+
+fn to_etcd(txn: &Txn) -> etcd_client::Txn {
     let compares = txn.compares().iter().map(to_compare).collect::<Vec<_>>();
     let writes = txn.writes().iter().map(|write| match &write.value {
         Some(value) => {
@@ -249,7 +262,7 @@ fn to_compare(compare: &Compare) -> EtcdCompare {
     }
 }
 
-pub(crate) fn read_response(txn: &Txn, response: &TxnResponse) -> Commit {
+fn read_response(txn: &Txn, response: &TxnResponse) -> Commit {
     let revision = response
         .header()
         .map_or(0, |header| revision::from_etcd(header.revision()));

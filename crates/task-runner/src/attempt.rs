@@ -18,7 +18,7 @@ use tracing::{Instrument, info, info_span, warn};
 use crate::context::Context;
 use crate::identities::{self, Identity, Renewal, RenewedIdentity};
 use crate::network::AllocNetwork;
-use crate::tended::Tended;
+use crate::task_shared::TaskShared;
 
 mod artifacts;
 mod plugin;
@@ -35,7 +35,7 @@ pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
     network: Arc<AllocNetwork>,
-    tended: Arc<Tended>,
+    shared: Arc<TaskShared>,
     id: TaskId,
     cancel: CancellationToken,
 }
@@ -45,7 +45,7 @@ impl Attempt {
         context: &Arc<Context>,
         assignment: &Assignment,
         network: &Arc<AllocNetwork>,
-        tended: &Arc<Tended>,
+        shared: &Arc<TaskShared>,
         id: TaskId,
         cancel: CancellationToken,
     ) -> Self {
@@ -53,7 +53,7 @@ impl Attempt {
             context: Arc::clone(context),
             assignment: assignment.clone(),
             network: Arc::clone(network),
-            tended: Arc::clone(tended),
+            shared: Arc::clone(shared),
             id,
             cancel,
         }

@@ -18,7 +18,7 @@ const SERVICE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The task that asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asker {
+pub struct Requester {
     pub alloc_id: AllocId,
     pub task: String,
     /// The namespace of its job.
@@ -32,8 +32,11 @@ pub trait DataSource: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The reason, without secrets.
-    fn look_up(&self, asker: &Asker, lookup: &Lookup)
-    -> BoxFuture<'static, Result<Answer, String>>;
+    fn look_up(
+        &self,
+        requester: &Requester,
+        lookup: &Lookup,
+    ) -> BoxFuture<'static, Result<Answer, String>>;
 }
 
 /// The source of a node without gateways.
@@ -41,7 +44,7 @@ pub trait DataSource: fmt::Debug + Send + Sync {
 pub struct NoData;
 
 impl DataSource for NoData {
-    fn look_up(&self, _: &Asker, _: &Lookup) -> BoxFuture<'static, Result<Answer, String>> {
+    fn look_up(&self, _: &Requester, _: &Lookup) -> BoxFuture<'static, Result<Answer, String>> {
         Box::pin(async { Err("this node has no gateway".to_owned()) })
     }
 }
@@ -63,10 +66,10 @@ pub(crate) fn has(lookup: &Lookup) -> bool {
 /// Looks data up once.
 pub(crate) fn fetch(
     source: &dyn DataSource,
-    asker: &Asker,
+    requester: &Requester,
     lookup: Lookup,
 ) -> BoxFuture<'static, Result<Fetched, FetchError>> {
-    let asked = source.look_up(asker, &lookup);
+    let asked = source.look_up(requester, &lookup);
     Box::pin(async move {
         let answer = asked.await.map_err(FetchError::new)?;
         let again = match lookup {

@@ -9,7 +9,7 @@
 //! finds and awaits a task in its allocation's [`network`], with the storage systems' volumes that
 //! [`csi_volumes`] mounts; `artifacts` downloads its artifacts,
 //! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
-//! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
+//! a [`TokenSource`]; [`task_shared`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
 //! changed template; [`exec`] runs commands beside tasks; [`levels`] has the metrics that are read at each
@@ -41,8 +41,8 @@ mod runner;
 mod script;
 mod services;
 mod sources;
+mod task_shared;
 mod templates;
-mod tended;
 #[cfg(test)]
 mod tests;
 mod token_source;
@@ -51,12 +51,12 @@ mod volume_source;
 pub use check_view::CheckView;
 pub use clock::Clocks;
 pub use context::{Context, Drivers};
-pub use data_source::{Asker, DataSource, NoData};
+pub use data_source::{DataSource, NoData, Requester};
 pub use handle::{Command, Handle, Progress, RunningTask};
 pub use leftovers::remove_attempt;
 pub use metrics::Metrics;
 pub use reporter::{BATCH_INTERVAL, Reporter};
 pub use run::spawn;
-pub use runner::Beginning;
+pub use runner::RunnerStart;
 pub use token_source::{NoTokens, TokenError, TokenSource};
 pub use volume_source::{NoVolumes, VolumeSource, WantedVolume};

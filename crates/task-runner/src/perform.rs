@@ -168,12 +168,12 @@ impl Runner {
     fn start(&mut self, task: String, attempt: u32) {
         let cancel = CancellationToken::new();
         self.starts.insert(task.clone(), cancel.clone());
-        let tended = self.tended(&task);
+        let shared = self.shared(&task);
         let run = Attempt::new(
             &self.context,
             &self.assignment,
             &self.network,
-            &tended,
+            &shared,
             self.task_id(&task, attempt),
             cancel,
         );
@@ -189,12 +189,12 @@ impl Runner {
             .map(|state| state.started_at)
             .unwrap_or_default();
         let cancel = CancellationToken::new();
-        let tended = self.tended(&task);
+        let shared = self.shared(&task);
         let run = Attempt::new(
             &self.context,
             &self.assignment,
             &self.network,
-            &tended,
+            &shared,
             self.task_id(&task, attempt),
             cancel,
         );

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use lifecycle::{AllocRunner, AllocSpec, Assignment, Event};
 use model::ClientStatus;
+use service_kit::clock::sleep_until_deadline;
 use task_drivers::{AllocDirs, alloc_dirs};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
@@ -22,7 +23,7 @@ use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
 use crate::network::AllocNetwork;
-use crate::runner::{Beginning, Runner};
+use crate::runner::{Runner, RunnerStart};
 
 /// Capacity of a runner's queues. A runner takes messages within microseconds; senders beyond wait.
 const QUEUE: usize = 64;
@@ -38,14 +39,14 @@ const ALLOC_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// Returns `None` if the job has no such group, which no server assigns.
 pub fn spawn(
     context: &Arc<Context>,
-    beginning: Beginning,
+    start: RunnerStart,
     drain: CancellationToken,
     tasks: &tokio_util::task::TaskTracker,
 ) -> Option<Handle> {
-    let alloc = &beginning.assignment.alloc;
-    let spec = AllocSpec::new(&beginning.assignment.job, alloc, context.limits)?;
+    let alloc = &start.assignment.alloc;
+    let spec = AllocSpec::new(&start.assignment.job, alloc, context.limits)?;
     let now = context.clocks.now();
-    let machine = match beginning.stored {
+    let machine = match start.stored {
         Some((state, boot)) => AllocRunner::restore(spec, state, now, boot),
         None => AllocRunner::new(spec, now),
     };
@@ -59,23 +60,23 @@ pub fn spawn(
         context: Arc::clone(context),
         alloc_id: alloc.id,
         last_status: machine.client().status,
-        assignment: beginning.assignment,
+        assignment: start.assignment,
         machine,
         rng: context.ids.rng(),
         answers,
         commands: commands.downgrade(),
         starts: HashMap::new(),
-        leftovers: beginning.leftovers,
+        leftovers: start.leftovers,
         network,
         volumes: Arc::default(),
-        tended: HashMap::new(),
+        shared: HashMap::new(),
         checks: CheckRuns::default(),
         work: JoinSet::new(),
         progress,
         is_recorded: true,
         is_collected: false,
     };
-    let (predecessors, is_contacted) = (beginning.predecessors, beginning.is_contacted);
+    let (predecessors, is_contacted) = (start.predecessors, start.is_contacted);
     let queues = Queues {
         commands: command_queue,
         answers: answer_queue,
@@ -159,7 +160,7 @@ impl Runner {
                     has_started = true;
                     Some(Event::Begin)
                 }
-                () = sleep_until_maybe(deadline) => Some(Event::Tick),
+                () = sleep_until_deadline(deadline) => Some(Event::Tick),
                 Some(_) = self.work.join_next(), if !self.work.is_empty() => {
                     if self.volumes.take_released() {
                         self.report();
@@ -223,7 +224,9 @@ impl Runner {
         let is_stopped = assignment.alloc.is_server_terminal();
         self.assignment = assignment;
         match spec {
-            Some(spec) if spec != *self.machine.spec() => self.step(Event::Update(spec)).await,
+            Some(spec) if spec != *self.machine.spec() => {
+                self.step(Event::Update(Box::new(spec))).await
+            }
             _ => {}
         }
         if is_stopped {
@@ -290,7 +293,7 @@ impl Runner {
                 let deadline = self.deadline();
                 let event = tokio::select! {
                     Some(answer) = queues.answers.recv() => answer,
-                    () = sleep_until_maybe(deadline) => Event::Tick,
+                    () = sleep_until_deadline(deadline) => Event::Tick,
                 };
                 self.step(event).await;
             }
@@ -351,12 +354,5 @@ impl Runner {
         blocking::spawn(move || alloc_dirs::remove(&dirs))
             .await
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

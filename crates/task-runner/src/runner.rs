@@ -18,10 +18,10 @@ use crate::context::Context;
 use crate::csi_volumes::AllocVolumes;
 use crate::handle::{Command, Handle, Progress, RunningTask};
 use crate::network::AllocNetwork;
-use crate::tended::Tended;
+use crate::task_shared::TaskShared;
 
 /// Start values of a runner.
-pub struct Beginning {
+pub struct RunnerStart {
     pub assignment: Assignment,
     /// The state stored by an earlier run of the agent, and whether the machine has rebooted since.
     pub stored: Option<(AllocState, Boot)>,
@@ -50,8 +50,8 @@ pub(crate) struct Runner {
     pub(crate) leftovers: Vec<TaskId>,
     pub(crate) network: Arc<AllocNetwork>,
     pub(crate) volumes: Arc<AllocVolumes>,
-    /// What outlives the attempts of tasks, by task.
-    pub(crate) tended: HashMap<String, Arc<Tended>>,
+    /// State that the attempts of a task share, by task.
+    pub(crate) shared: HashMap<String, Arc<TaskShared>>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
     /// Effects in progress; aborted with the runner.
@@ -111,16 +111,16 @@ impl Runner {
 }
 
 impl Runner {
-    pub(crate) fn tended(&mut self, task: &str) -> Arc<Tended> {
-        Arc::clone(self.tended.entry(task.to_owned()).or_default())
+    pub(crate) fn shared(&mut self, task: &str) -> Arc<TaskShared> {
+        Arc::clone(self.shared.entry(task.to_owned()).or_default())
     }
 
     /// Drops the belongings of ended tasks, and revokes their tokens.
     pub(crate) fn sync_tended(&mut self) {
         let machine = &self.machine;
-        let ended = self.tended.extract_if(|task, _| machine.is_dead(task));
-        for (_, tended) in ended {
-            if let Some(keeper) = tended.keeper() {
+        let ended = self.shared.extract_if(|task, _| machine.is_dead(task));
+        for (_, shared) in ended {
+            if let Some(keeper) = shared.keeper() {
                 self.work.spawn(keeper.revoke().in_current_span());
             }
         }

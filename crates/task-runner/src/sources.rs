@@ -7,7 +7,7 @@ use task_vault::Secrets;
 use template::Lookup;
 use template_watch::{Fetch, FetchError, Fetched};
 
-use crate::data_source::{self, Asker, DataSource};
+use crate::data_source::{self, DataSource, Requester};
 
 /// The sources of one task.
 #[derive(Debug)]
@@ -15,13 +15,13 @@ pub(crate) struct Sources {
     /// `None`: the task has no token of Vault.
     pub(crate) secrets: Option<Secrets>,
     pub(crate) data: Arc<dyn DataSource>,
-    pub(crate) asker: Asker,
+    pub(crate) requester: Requester,
 }
 
 impl Fetch for Sources {
     fn fetch(&self, lookup: Lookup) -> BoxFuture<'static, Result<Fetched, FetchError>> {
         if data_source::has(&lookup) {
-            return data_source::fetch(&*self.data, &self.asker, lookup);
+            return data_source::fetch(&*self.data, &self.requester, lookup);
         }
         match (&lookup, &self.secrets) {
             (

@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::run::spawn;
-use crate::runner::Beginning;
+use crate::runner::RunnerStart;
 
 fn assignment(job: Job) -> Assignment {
     let alloc = builders::allocation(1, &job, NodeId::from_random(1));
@@ -58,8 +58,8 @@ fn stored(assignment: &Assignment, events: impl IntoIterator<Item = Event>) -> A
     machine.state().clone()
 }
 
-fn beginning(assignment: &Assignment, stored: Option<AllocState>) -> Beginning {
-    Beginning {
+fn start(assignment: &Assignment, stored: Option<AllocState>) -> RunnerStart {
+    RunnerStart {
         assignment: assignment.clone(),
         is_contacted: stored.is_none(),
         stored: stored.map(|state| (state, Boot::Same)),
@@ -69,9 +69,9 @@ fn beginning(assignment: &Assignment, stored: Option<AllocState>) -> Beginning {
 }
 
 /// Runs a restored runner until it has sent its reports. Returns them.
-async fn reported(context: &Arc<Context>, beginning: Beginning) -> Vec<ClientStatus> {
+async fn reported(context: &Arc<Context>, start: RunnerStart) -> Vec<ClientStatus> {
     let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let handle = spawn(context, beginning, drain.clone(), &tasks).unwrap();
+    let handle = spawn(context, start, drain.clone(), &tasks).unwrap();
     // A command is received after the runner's own first steps.
     handle.send(Command::ServersContacted).await;
     while handle.commands.capacity() < handle.commands.max_capacity() {
@@ -105,7 +105,7 @@ async fn a_stored_end_that_was_not_reported_is_reported_by_the_next_run() {
         [Event::Begin, Event::PrerunDone(Ok(())), failed],
     );
     let context = Arc::new(Context::for_test(LocalState::none(), MockDriver::default()));
-    let reports = reported(&context, beginning(&assignment, Some(ended))).await;
+    let reports = reported(&context, start(&assignment, Some(ended))).await;
     assert_eq!(reports, [ClientStatus::Failed]);
 }
 
@@ -114,18 +114,18 @@ async fn a_node_that_servers_gave_up_reports_again_after_a_restart() {
     let mut given_up = one_task("mock_driver");
     let waiting = stored(&given_up, []);
     let context = Arc::new(Context::for_test(LocalState::none(), MockDriver::default()));
-    let state = || beginning(&given_up, Some(waiting.clone()));
+    let state = || start(&given_up, Some(waiting.clone()));
     // Its predecessor never ends, so its state does not change.
     let (_progress, seen) = watch::channel(Progress::Live);
     let predecessor = Handle {
         commands: mpsc::channel(1).0,
         progress: seen,
     };
-    let beginning_of = |beginning: Beginning| Beginning {
+    let start_of = |start: RunnerStart| RunnerStart {
         predecessors: vec![predecessor.clone()],
-        ..beginning
+        ..start
     };
-    let first = reported(&context, beginning_of(state())).await;
+    let first = reported(&context, start_of(state())).await;
     assert_eq!(first, [ClientStatus::Pending]);
     let known = {
         let spec = AllocSpec::new(&given_up.job, &given_up.alloc, Limits::default()).unwrap();
@@ -134,9 +134,9 @@ async fn a_node_that_servers_gave_up_reports_again_after_a_restart() {
     context.reporter.offer(given_up.alloc.id, known);
     let batch = context.reporter.queue().take();
     context.reporter.queue().acknowledge(&batch);
-    assert!(reported(&context, beginning_of(state())).await.is_empty());
+    assert!(reported(&context, start_of(state())).await.is_empty());
     Arc::make_mut(&mut given_up.alloc).client_status_override = Some(ClientStatus::Unknown);
-    let again = beginning_of(beginning(&given_up, Some(waiting)));
+    let again = start_of(start(&given_up, Some(waiting)));
     assert_eq!(reported(&context, again).await, [ClientStatus::Pending]);
 }
 
@@ -229,7 +229,7 @@ async fn a_runner_ends_after_its_starts() {
     let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
     let _handle = spawn(
         &context,
-        beginning(&one_task("slow"), None),
+        start(&one_task("slow"), None),
         drain.clone(),
         &tasks,
     );
@@ -260,12 +260,7 @@ async fn a_service_is_reported_at_the_address_that_its_driver_gave_the_task() {
     let job = Arc::make_mut(&mut assignment.job);
     job.task_groups[0].tasks[0].services = vec![service];
     let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let _handle = spawn(
-        &context,
-        beginning(&assignment, None),
-        drain.clone(),
-        &tasks,
-    );
+    let _handle = spawn(&context, start(&assignment, None), drain.clone(), &tasks);
     go.send(()).unwrap();
     let registered = async || {
         let mut reports = context.reporter.queue().take().into_iter();
@@ -350,7 +345,7 @@ impl Driver for WithLeftovers {
 }
 
 /// A driver with these attempts of the only task, and the start values of the runner.
-fn kept(attempts: &[u32], stored: impl IntoIterator<Item = Event>) -> (WithLeftovers, Beginning) {
+fn kept(attempts: &[u32], stored: impl IntoIterator<Item = Event>) -> (WithLeftovers, RunnerStart) {
     let assignment = one_task("keeping");
     let id = |attempt: &u32| TaskId {
         alloc_id: assignment.alloc.id,
@@ -360,11 +355,11 @@ fn kept(attempts: &[u32], stored: impl IntoIterator<Item = Event>) -> (WithLefto
     let leftovers: Vec<TaskId> = attempts.iter().map(id).collect();
     let driver = WithLeftovers::default();
     driver.kept.lock().unwrap().clone_from(&leftovers);
-    let beginning = Beginning {
+    let start = RunnerStart {
         leftovers,
-        ..beginning(&assignment, Some(self::stored(&assignment, stored)))
+        ..start(&assignment, Some(self::stored(&assignment, stored)))
     };
-    (driver, beginning)
+    (driver, start)
 }
 
 async fn until_no_leftovers(driver: &WithLeftovers) {
@@ -375,11 +370,11 @@ async fn until_no_leftovers(driver: &WithLeftovers) {
 #[tokio::test(start_paused = true)]
 async fn leftovers_of_an_ended_allocation_are_removed_by_the_next_run() {
     let stop = Event::Stop { skip_delays: true };
-    let (driver, beginning) = kept(&[1, 2], [stop]);
+    let (driver, start) = kept(&[1, 2], [stop]);
     *driver.failures.lock().unwrap() = 1;
     let context = Arc::new(Context::for_test(LocalState::none(), driver.clone()));
     let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let handle = spawn(&context, beginning, drain.clone(), &tasks).unwrap();
+    let handle = spawn(&context, start, drain.clone(), &tasks).unwrap();
     assert!(handle.has_ended());
     until_no_leftovers(&driver).await;
     drain.cancel();
@@ -388,7 +383,7 @@ async fn leftovers_of_an_ended_allocation_are_removed_by_the_next_run() {
 #[tokio::test(start_paused = true)]
 async fn leftovers_of_an_allocation_that_ends_before_its_start_are_removed() {
     // The first start happened, but its record was lost.
-    let (driver, beginning) = kept(&[1], []);
+    let (driver, start) = kept(&[1], []);
     let context = Arc::new(Context::for_test(LocalState::none(), driver.clone()));
     let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
     let (_progress, seen) = watch::channel(Progress::Live);
@@ -396,13 +391,13 @@ async fn leftovers_of_an_allocation_that_ends_before_its_start_are_removed() {
         commands: mpsc::channel(1).0,
         progress: seen,
     };
-    let mut stopped = beginning.assignment.clone();
+    let mut stopped = start.assignment.clone();
     Arc::make_mut(&mut stopped.alloc).desired_status = model::DesiredStatus::Stop;
-    let beginning = Beginning {
+    let start = RunnerStart {
         predecessors: vec![predecessor],
-        ..beginning
+        ..start
     };
-    let handle = spawn(&context, beginning, drain.clone(), &tasks).unwrap();
+    let handle = spawn(&context, start, drain.clone(), &tasks).unwrap();
     handle.send(Command::ServersContacted).await;
     assert_eq!(driver.leftovers().len(), 1, "kept for the start to find");
     handle.send(Command::Update(stopped)).await;
@@ -417,12 +412,12 @@ async fn leftovers_of_an_allocation_that_ends_before_its_start_are_removed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_allocation_has_no_leftovers() {
-    let (driver, beginning) = kept(&[1], [Event::Stop { skip_delays: true }]);
+    let (driver, start) = kept(&[1], [Event::Stop { skip_delays: true }]);
     // More failures than tries before the collection.
     *driver.failures.lock().unwrap() = 5;
     let context = Arc::new(Context::for_test(LocalState::none(), driver.clone()));
     let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let mut handle = spawn(&context, beginning, drain.clone(), &tasks).unwrap();
+    let mut handle = spawn(&context, start, drain.clone(), &tasks).unwrap();
     handle.send(Command::Collect).await;
     let removed = handle
         .progress
@@ -440,8 +435,8 @@ async fn delayed(context: &Arc<Context>, drain: &CancellationToken) -> (Assignme
     let group = &mut job.task_groups[0];
     group.shutdown_delay = Duration::from_secs(3_600);
     group.tasks[0].config = [("run_for".to_owned(), "24h".into())].into_iter().collect();
-    let beginning = beginning(&assignment, None);
-    let handle = spawn(context, beginning, drain.clone(), &TaskTracker::new()).unwrap();
+    let start = start(&assignment, None);
+    let handle = spawn(context, start, drain.clone(), &TaskTracker::new()).unwrap();
     let is_running = async || {
         let reports = context.reporter.queue().take();
         let mut statuses = reports.iter().map(|(_, client)| client.status);

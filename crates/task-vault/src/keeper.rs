@@ -7,9 +7,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use service_kit::clock::sleep_until_deadline;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 use tracing::{Instrument as _, debug, info, warn};
 use vault::{Auth, Client, Failure, Login, Token};
 
@@ -173,7 +174,7 @@ impl Run {
                 TokenAction::Wait(until) => {
                     let until = until.map(|until| self.started + until);
                     tokio::select! {
-                        () = sleep_until_maybe(until) => {}
+                        () = sleep_until_deadline(until) => {}
                         () = self.doubts.notified() => self.life.doubt(self.started.elapsed()),
                     }
                 }
@@ -279,11 +280,4 @@ struct LoginError {
     message: String,
     is_refused: bool,
     asked: Option<Duration>,
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
 }

@@ -10,10 +10,11 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use service_kit::clock::sleep_until_deadline;
 use template::Lookup;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 use tracing::{Instrument as _, debug};
 
 use crate::board::Board;
@@ -153,15 +154,8 @@ async fn run(shared: Arc<Shared>, fetch: Arc<dyn Fetch>, mut rng: StdRng) {
                 }
             }
             () = shared.wake.notified() => {}
-            () = sleep_until_maybe(deadline.map(|at| shared.started + at)) => {}
+            () = sleep_until_deadline(deadline.map(|at| shared.started + at)) => {}
         }
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -85,9 +85,10 @@ async fn run_until_drained(
     };
     let node_ca = node_ca(&config, &host)?;
     let keyring = keyring(&config)?;
-    let (gateway, nodes) = gateway(config, (node_ca, keyring), &host, &drain);
-    nodes.serve_documents(&host.metrics);
     let mut loops = JoinSet::new();
+    let files = (node_ca, keyring);
+    let (gateway, nodes) = gateway(config, files, &host, &drain, &mut loops);
+    nodes.serve_documents(&host.metrics);
     let subscribed = gateway.core.replica.subscribe();
     loops.spawn(
         table_changes::follow(
@@ -155,6 +156,7 @@ fn gateway(
     (node_ca, keyring): (Option<NodeCa>, Option<KeyringFile>),
     host: &Host,
     drain: &CancellationToken,
+    loops: &mut JoinSet<()>,
 ) -> (Shared, Mounted) {
     let core = Arc::new(Core::new(
         host.replica.clone(),
@@ -163,6 +165,7 @@ fn gateway(
         host.metrics.register(gateway_core::Metrics::register),
         config.request_timeout,
         host.ended().clone(),
+        loops,
     ));
     let gateways = if config.gateways.is_empty() {
         vec![host.address().to_owned()]

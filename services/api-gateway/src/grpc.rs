@@ -1,13 +1,11 @@
 //! RPCs of the public API: decode requests, call the rest of the crate, encode answers.
 //!
-//! `query` has the list and get that all nouns share, `deletion` the deletion in two steps.
+//! `query` has the list and get that all nouns share.
 
 mod agent;
 mod allocation_operations;
 mod allocations;
 mod csi;
-mod csi_controller;
-mod deletion;
 mod deployment_updates;
 mod deployments;
 mod etcd;

@@ -3,32 +3,34 @@
 mod drivers;
 mod machine;
 mod names;
+mod parts;
+mod serving;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use alloc_network::Networks;
-use csi_node::Storage as Volumes;
 use fingerprint::Offers;
 use futures::future::BoxFuture;
+use gateway_calls::Gateways;
 use identity::Role;
 use lifecycle::Limits;
-use local_state::{CertificateFiles, CertifiedId, Memory, Opened, Restored, Storage};
+use local_state::{CertificateFiles, Memory, Opened, Restored, Storage};
 use model::Node;
-use proto::internal::v1::node_files_server::NodeFilesServer;
-use service_kit::server::{ServeOptions, bind, serve};
-use service_kit::{IdSource, Incoming, TracedChannel, Transport};
+use service_kit::server::bind;
+use service_kit::{IdSource, TracedChannel, Transport};
 use task_drivers::NodeFacts;
-use task_runner::Drivers;
 use task_runner::levels::{Levels, Source, read_usage};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
 use tracing::{error, warn};
 
 use self::machine::Machine;
+use self::parts::{
+    Parts, boot_id, certified_id, make_drivers, make_networks, open_vault, open_volumes,
+};
+use self::serving::{Listeners, serve_all};
 use crate::allocations::agent::Agent;
 use crate::allocations::gc;
 use crate::config::Config;
@@ -37,12 +39,11 @@ use crate::error::Error;
 use crate::grpc::files::Files;
 use crate::introduction;
 use crate::metrics::Metrics;
-use crate::session::gateways::Gateways;
 use crate::session::look_ups::LookUps;
 use crate::session::shared::Session;
 use crate::session::tokens::Tokens;
 use crate::session::volumes;
-use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
+use crate::{SERVICE, session};
 
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
 /// next run of the agent sends unacknowledged reports.
@@ -64,12 +65,6 @@ pub struct App {
     dns: Option<service_dns::Server>,
     /// The certificate that the node renews; `None`: operators do.
     own_certificate: Option<CertificateFiles>,
-}
-
-struct Listeners {
-    grpc: net::Listener,
-    metrics: net::Listener,
-    transport: Transport,
 }
 
 /// Parts shared by the simulated nodes of a process: see [`App::build_light`].
@@ -417,119 +412,4 @@ fn nomad_labels(node: &Node) -> Vec<(&'static str, String)> {
         ("node_class", class.to_owned()),
         ("node_pool", node.node_pool.clone()),
     ]
-}
-
-/// Parts of a node that [`App::assemble`] puts together.
-struct Parts {
-    metrics: Metrics,
-    registry: service_kit::Metrics,
-    ids: IdSource,
-    gateways: Gateways,
-    artifacts: Option<Arc<artifact_fetch::Artifacts>>,
-    machine: Machine,
-    vault: Option<task_vault::Node>,
-    listeners: Option<Listeners>,
-    dns: Option<service_dns::Server>,
-    own_certificate: Option<CertificateFiles>,
-}
-
-/// Returns the node's Vault, if it has one.
-fn open_vault(config: &Config) -> Result<Option<task_vault::Node>, Error> {
-    if !config.vault.enabled {
-        return Ok(None);
-    }
-    let client = vault::Client::open(&config.vault).map_err(|(field, problem)| Error::Setting {
-        field: format!("vault.{field}"),
-        problem,
-    })?;
-    Ok(Some(task_vault::Node::new(client, &config.vault)))
-}
-
-/// Opens the storage of volumes; `None` on a node without a data directory.
-///
-/// # Errors
-/// Its directories cannot be used.
-fn open_volumes(opened: &Opened) -> Result<Option<Arc<Volumes>>, Error> {
-    let Some(alloc_dir) = opened.alloc_dir.as_deref() else {
-        return Ok(None);
-    };
-    let path = alloc_dir.with_file_name("csi");
-    let opened = Volumes::open(&path, &boot_id());
-    let opened = opened.map_err(|source| Error::File { path, source })?;
-    Ok(Some(Arc::new(opened)))
-}
-
-/// Returns the networks of allocations; `None` on a node without a data directory.
-fn make_networks(config: &Config, opened: &Opened) -> Option<Arc<Networks>> {
-    let state_dir = opened.state_dir.as_deref()?;
-    Some(Arc::new(Networks::new(alloc_network::Settings {
-        config: config.network.clone(),
-        state_dir: state_dir.join("networks"),
-        boot_id: boot_id(),
-    })))
-}
-
-fn make_drivers(config: &Config, opened: &Opened) -> Drivers {
-    let about = drivers::About {
-        state_dir: opened.state_dir.as_deref(),
-        node_id: opened.identity.node_id.to_string(),
-        node_name: config.name.clone().unwrap_or_default(),
-    };
-    drivers::drivers(&config.drivers, &about, SUPERVISOR_SUBCOMMAND)
-}
-
-/// Returns the node's id in its certificate; `None` without TLS.
-fn certified_id(config: &Config, transport: &Transport) -> Result<Option<CertifiedId>, Error> {
-    let Some(identity) = transport.identity() else {
-        return Ok(None);
-    };
-    let node_id = identity.name().parse().map_err(|_| Error::Setting {
-        field: "tls.cert_file".to_owned(),
-        problem: format!(
-            "the certificate is for node {:?}, which is not a valid node ID: create one with `kafila tls cert \
-             create -role=node -node=ID`",
-            identity.name()
-        ),
-    })?;
-    let cert_file = config.tls.cert_file.clone().unwrap_or_default();
-    Ok(Some(CertifiedId { node_id, cert_file }))
-}
-
-fn boot_id() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
-}
-
-/// Serves tasks' output until drained and metrics until the end.
-async fn serve_all(
-    listeners: Option<Listeners>,
-    files: Files,
-    registry: service_kit::Metrics,
-    shutdown_grace_period: Duration,
-    (drain, ended): (CancellationToken, CancellationToken),
-) -> Result<(), Error> {
-    let Some(listeners) = listeners else {
-        return Ok(());
-    };
-    let options = ServeOptions {
-        service: SERVICE,
-        rpc_services: vec![
-            proto::internal::v1::node_files_server::SERVICE_NAME,
-            agent::SERVICE_NAME,
-        ],
-        descriptors: proto::DESCRIPTORS,
-        metrics: Some(registry.clone()),
-        shutdown_grace_period,
-    };
-    let agent = agent::ProcessLog::new(drain.clone()).into_server();
-    let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
-    let incoming = Incoming::new(listeners.grpc, listeners.transport.clone());
-    let serving = serve(incoming, routes, options, drain);
-    let refreshing = listeners
-        .transport
-        .keep_fresh(None, registry.clone(), ended.clone());
-    let measuring = registry.serve(listeners.metrics, ended);
-    let (served, measured, ()) = tokio::join!(serving, measuring, refreshing);
-    served?;
-    measured.map_err(Error::Metrics)
 }

@@ -11,6 +11,7 @@ mod renewal;
 use std::path::Path;
 use std::time::Duration;
 
+use gateway_calls::cause;
 use identity::Role;
 use local_state::CertificateFiles;
 use proto::internal::v1::IntroduceNodeRequest;
@@ -24,7 +25,6 @@ use tracing::{info, warn};
 pub(crate) use self::renewal::run as keep_renewed;
 use crate::config::Config;
 use crate::error::Error;
-use crate::session::failure::cause;
 
 /// Timeout of one request for a certificate: the gateway reads and writes its store.
 const CALL_TIMEOUT: Duration = Duration::from_secs(15);

@@ -2,22 +2,17 @@
 //!
 //! Five loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
-//! loop of [`reports`]. All but the registration wait for the first registration. In reading
-//! order: [`gateways`] calls the gateway that `crates/node-session` chooses, [`failure`]
-//! reads the causes of failed calls, [`retry`] is the backoff, [`shared`] the loops' state; [`tokens`]
+//! loop of [`reports`]. All but the registration wait for the first registration. The crate
+//! `gateway_calls` calls the gateways. In reading order: [`shared`] is the loops' state; [`tokens`]
 //! gets the identity tokens of tasks, [`look_ups`] the data of their templates, [`services`] the instances
 //! of the services that the node looks up, [`volumes`] the volumes to mount.
 
-pub(crate) mod failure;
-pub(crate) mod gateways;
 mod heartbeat;
 pub(crate) mod look_ups;
 mod register;
 mod reports;
-mod retry;
 mod services;
 pub(crate) mod shared;
-mod tls_failure;
 pub(crate) mod tokens;
 pub(crate) mod volumes;
 mod watch;

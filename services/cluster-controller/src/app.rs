@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
 use crate::config::Config;
-use crate::garbage::Requests;
+use crate::garbage::{Requests, WAITING_REQUESTS};
 use crate::metrics::Metrics;
 use crate::metrics::jobs::Jobs;
 use crate::report::Reports;
@@ -80,7 +80,7 @@ impl Service for ClusterController {
             let collecting = garbage::collect(
                 term.clone(),
                 schedule.clone(),
-                requests.open(),
+                requests.open(WAITING_REQUESTS),
                 drained.clone(),
             );
             let draining_nodes = draining::drain_nodes(term.clone(), drained.clone());

@@ -2,11 +2,11 @@
 //! request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use controller::garbage::{Batch, Counts, Thresholds, check_before_deletion, sweep, tally};
 use model::{JobKey, JobTally};
+use service_host::TermQueue;
 use state::{Snapshot, Write};
 use store::SizeClass;
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +17,7 @@ use tracing::{Instrument as _, debug, info, info_span, warn};
 use crate::term::{Term, WRITE_TIMEOUT, WriteError};
 
 /// Requests in the queue; further ones are rejected, to be retried later.
-const WAITING_REQUESTS: usize = 16;
+pub(crate) const WAITING_REQUESTS: usize = 16;
 
 /// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,31 +30,8 @@ pub(crate) struct Report {
 /// The reply channel of a requested sweep.
 pub(crate) type Reply = oneshot::Sender<Result<Report, String>>;
 
-/// Accepts requests while this process leads. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Requests {
-    /// Open exactly while the loop runs.
-    queue: Arc<Mutex<Option<mpsc::Sender<Reply>>>>,
-}
-
-impl Requests {
-    /// Opens the queue of a new loop; it closes when the receiver is dropped.
-    pub(crate) fn open(&self) -> mpsc::Receiver<Reply> {
-        let (sender, receiver) = mpsc::channel(WAITING_REQUESTS);
-        *self.lock() = Some(sender);
-        receiver
-    }
-
-    /// Returns the queue of the loop; `None` when this process does not lead.
-    pub(crate) fn queue(&self) -> Option<mpsc::Sender<Reply>> {
-        self.lock().clone().filter(|sender| !sender.is_closed())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Reply>>> {
-        // A panic cannot leave an Option half updated.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// Requests for sweeps.
+pub(crate) type Requests = TermQueue<Reply>;
 
 /// The interval of sweeps, and the retention times.
 #[derive(Clone, Debug)]

@@ -89,7 +89,7 @@ impl Maintenance for Service {
         &self,
         _request: Request<CollectGarbageRequest>,
     ) -> Result<Response<CollectGarbageResponse>, Status> {
-        let queue = self.requests.queue().ok_or_else(|| self.not_leader())?;
+        let queue = self.requests.sender().ok_or_else(|| self.not_leader())?;
         let (reply, report) = oneshot::channel();
         if let Err(error) = queue.try_send(reply) {
             return Err(match error {

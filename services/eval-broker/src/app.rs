@@ -60,7 +60,7 @@ impl Service for EvalBroker {
                 replica: replica.clone(),
                 clock: Clock::real(),
                 metrics: metrics.clone(),
-                inbox: handle.open(),
+                commands: handle.open(),
             };
             run::lead(term, drained.clone())
         };

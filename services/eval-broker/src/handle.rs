@@ -1,12 +1,13 @@
 //! The command channel from the RPCs to the leader's loop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use broker::config::CREDIT_MAX;
 use broker::{JobTypes, NotOutstanding, SessionId, Stats, Token};
 use model::EvalId;
 use proto::internal::v1::Delivery;
+use service_host::TermQueue;
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
@@ -62,22 +63,16 @@ pub(crate) enum Answer {
 pub(crate) struct NotLeading;
 
 /// Sends commands to the loop while this process leads. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Handle {
-    /// `Some` exactly while the loop runs.
-    commands: Arc<Mutex<Option<mpsc::Sender<Command>>>>,
+    commands: TermQueue<Command>,
     session_count: Arc<AtomicU64>,
 }
 
 impl Handle {
-    /// Opens the channel of a new loop; it closes when the inbox is dropped.
-    pub(crate) fn open(&self) -> Inbox {
-        let (sender, commands) = mpsc::channel(WAITING_COMMANDS);
-        *self.lock() = Some(sender);
-        Inbox {
-            commands,
-            handle: self.clone(),
-        }
+    /// Opens the channel of a new loop; it closes when the receiver is dropped.
+    pub(crate) fn open(&self) -> mpsc::Receiver<Command> {
+        self.commands.open(WAITING_COMMANDS)
     }
 
     /// Opens a session and returns it with its deliveries.
@@ -86,7 +81,7 @@ impl Handle {
         types: JobTypes,
         credit: u32,
     ) -> Result<(Session, mpsc::Receiver<Result<Delivery, Status>>), NotLeading> {
-        let commands = self.lock().clone().ok_or(NotLeading)?;
+        let commands = self.commands.sender().ok_or(NotLeading)?;
         let id = SessionId(self.session_count.fetch_add(1, Ordering::Relaxed));
         let (deliveries, receiver) = mpsc::channel(WAITING_DELIVERIES);
         let session = Session { id, commands };
@@ -125,13 +120,8 @@ impl Handle {
     }
 
     async fn send(&self, command: Command) -> Result<(), NotLeading> {
-        let commands = self.lock().clone().ok_or(NotLeading)?;
+        let commands = self.commands.sender().ok_or(NotLeading)?;
         commands.send(command).await.map_err(|_| NotLeading)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Command>>> {
-        // An Option of a sender has no half-done state.
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,17 +155,5 @@ impl Session {
 
     async fn send(&self, command: Command) -> Result<(), NotLeading> {
         self.commands.send(command).await.map_err(|_| NotLeading)
-    }
-}
-
-/// The receiving end.
-pub(crate) struct Inbox {
-    pub(crate) commands: mpsc::Receiver<Command>,
-    handle: Handle,
-}
-
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        *self.handle.lock() = None;
     }
 }

@@ -6,11 +6,12 @@ use broker::{Broker, Effect, Event, RequestId};
 use model::Timestamp;
 use service_kit::{Clock, SteadyClock};
 use store::{Delta, Leadership, Replica};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::handle::{Answer, Command, Inbox};
+use crate::handle::{Answer, Command};
 use crate::metrics::Metrics;
 use crate::performer::Performer;
 
@@ -22,7 +23,7 @@ pub(crate) struct Term {
     pub(crate) replica: Replica,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
-    pub(crate) inbox: Inbox,
+    pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) performer: Performer,
 }
 
@@ -58,7 +59,7 @@ pub(crate) async fn lead(mut term: Term, drain: CancellationToken) {
         let next = tokio::select! {
             () = drain.cancelled() => break,
             () = term.performer.deposed() => break,
-            Some(command) = term.inbox.commands.recv() => Next::Command(command),
+            Some(command) = term.commands.recv() => Next::Command(command),
             delta = changes.next() => match delta {
                 Some(delta) => Next::Delta(delta),
                 None => break,

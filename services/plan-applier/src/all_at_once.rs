@@ -115,7 +115,8 @@ impl<S: Store> Committer<S> {
     /// Moves one piece and returns the revision of the move, or `shown` when it was moved before;
     /// `None`: the term is over.
     ///
-    /// The plan is committed, so a refusal by the store does not end the move: it is retried in parts
+    /// Not `store::decide_and_commit`, which gives up after some conflicts and returns refusals: the plan is
+    /// committed, so a refusal by the store does not end the move. It is retried in parts
     /// of at most `ops_max` operations, halved while a part is too large, and then with backoff.
     /// Meanwhile no other plan is committed, because none was verified with the missing writes.
     pub(crate) async fn move_one(

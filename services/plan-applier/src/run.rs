@@ -10,7 +10,7 @@ use model::{NodeId, PlanResult, Timestamp};
 use service_kit::Clock;
 use state::Snapshot;
 use store::{Replica, Writer};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use tracing::{Instrument as _, Span, error, info, info_span};
 
 use crate::commit::{Committer, Store};
 use crate::metrics::Metrics;
-use crate::submission_queue::{Submission, Term};
+use crate::submission_queue::Submission;
 
 /// Timeout of one wait for the replica, repeated while plans wait for it.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -84,7 +84,7 @@ struct Loop<S> {
 /// Leads until drained or deposed; the caller drops the future when the term is lost.
 pub(crate) async fn lead<S: Store>(
     context: Context<S>,
-    mut term: Term,
+    mut submissions: mpsc::Receiver<Submission>,
     revision: u64,
     drain: CancellationToken,
 ) {
@@ -111,11 +111,12 @@ pub(crate) async fn lead<S: Store>(
         let replica = this.context.replica.clone();
         let held_until = this.held_until;
         let event = tokio::select! {
-            () = drain.cancelled(), if !term.submissions.is_closed() => {
-                term.close();
+            () = drain.cancelled(), if !submissions.is_closed() => {
+                // Buffered plans can still be received.
+                submissions.close();
                 continue;
             }
-            submission = term.submissions.recv(), if is_open => match submission {
+            submission = submissions.recv(), if is_open => match submission {
                 Some(submission) => this.admit(submission),
                 None => {
                     is_open = false;

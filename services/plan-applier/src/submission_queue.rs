@@ -1,9 +1,8 @@
 //! The queue of submitted plans between the RPCs and the leader's loop, which exists for one term.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use applier::Answer;
 use model::{Plan, PlanResult};
+use service_host::TermQueue;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
@@ -32,20 +31,15 @@ pub(crate) enum SubmitError {
 }
 
 /// Passes plans to the leader's loop while this replica leads. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SubmissionQueue {
-    term: Arc<Mutex<Option<mpsc::Sender<Submission>>>>,
+    term: TermQueue<Submission>,
 }
 
 impl SubmissionQueue {
-    /// Opens the queue for a term; it closes when the term is dropped.
-    pub(crate) fn open(&self) -> Term {
-        let (sender, submissions) = mpsc::channel(SUBMISSIONS_BUFFERED);
-        self.set(Some(sender));
-        Term {
-            queue: self.clone(),
-            submissions,
-        }
+    /// Opens the queue for a term; it closes when the receiver is dropped or closed.
+    pub(crate) fn open(&self) -> mpsc::Receiver<Submission> {
+        self.term.open(SUBMISSIONS_BUFFERED)
     }
 
     /// Submits a plan and waits for its result.
@@ -54,7 +48,7 @@ impl SubmissionQueue {
         plan: Box<Plan>,
         span: Span,
     ) -> Result<PlanResult, SubmitError> {
-        let sender = self.sender().ok_or(SubmitError::NotLeading)?;
+        let sender = self.term.sender().ok_or(SubmitError::NotLeading)?;
         let (answer, answered) = oneshot::channel();
         let submission = Submission { plan, answer, span };
         sender
@@ -71,37 +65,6 @@ impl SubmissionQueue {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.sender().is_some()
-    }
-
-    fn sender(&self) -> Option<mpsc::Sender<Submission>> {
-        self.term
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    fn set(&self, sender: Option<mpsc::Sender<Submission>>) {
-        *self.term.lock().unwrap_or_else(PoisonError::into_inner) = sender;
-    }
-}
-
-/// The loop's end of the queue, for one term.
-pub(crate) struct Term {
-    queue: SubmissionQueue,
-    pub(crate) submissions: mpsc::Receiver<Submission>,
-}
-
-impl Term {
-    /// Refuses further plans; buffered ones can still be received.
-    pub(crate) fn close(&mut self) {
-        self.queue.set(None);
-        self.submissions.close();
-    }
-}
-
-impl Drop for Term {
-    fn drop(&mut self) {
-        self.queue.set(None);
+        self.term.sender().is_some()
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::layout::{PluginPaths, SOCKET};
-use crate::registry::Seat;
+use crate::registry::TaskKey;
 use crate::supervision::supervise;
 use crate::{Storage, sharing};
 
@@ -86,14 +86,14 @@ impl Fixture {
             health_timeout: LIMIT,
             ..CsiPluginTask::default()
         };
-        let seat = Seat {
+        let key = TaskKey {
             alloc_id: AllocId::from_random(9),
             task: "plugin".to_owned(),
         };
         let registry = Arc::clone(&self.storage.registry);
         self.work.push(tokio::spawn(async move {
             let (events, _reader) = tokio::sync::mpsc::channel(8);
-            supervise(&registry, seat, &task, &socket, paths, &events).await;
+            supervise(&registry, key, &task, &socket, paths, &events).await;
         }));
         let mut changes = self.storage.registry.changes();
         let healthy = changes.wait_for(|_| self.storage.registry.controller("dir").is_some());

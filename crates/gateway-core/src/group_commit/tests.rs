@@ -147,9 +147,11 @@ async fn concurrent_requests_need_fewer_transactions() {
     let store = TestStore::start().await;
     let client = store.client().await;
     let stop = CancellationToken::new();
-    let groups = GroupCommit::start(client.unfenced_writer(), Metrics::default(), stop.clone());
+    let (writer, metrics) = (client.unfenced_writer(), Metrics::default());
+    let mut loops = JoinSet::new();
+    let groups = GroupCommit::start(writer, metrics, stop.clone(), &mut loops);
     let deadline = Instant::now() + LIMIT;
-    let mut requests = tokio::task::JoinSet::new();
+    let mut requests = JoinSet::new();
     for number in 1..=100 {
         let (groups, writer) = (groups.clone(), client.unfenced_writer());
         requests.spawn(async move {
@@ -168,4 +170,21 @@ async fn concurrent_requests_need_fewer_transactions() {
     revisions.dedup();
     assert!(revisions.len() < 100, "{revisions:?}");
     stop.cancel();
+}
+
+/// A gateway serves no registrations without it, so the service has to learn of its end.
+#[tokio::test]
+async fn the_end_of_the_loop_is_seen_among_the_loops_of_the_service() {
+    let store = TestStore::start().await;
+    let client = store.client().await;
+    let stop = CancellationToken::new();
+    let (writer, metrics) = (client.unfenced_writer(), Metrics::default());
+    let mut loops = JoinSet::new();
+    let groups = GroupCommit::start(writer, metrics, stop.clone(), &mut loops);
+    assert!(loops.try_join_next().is_none(), "it runs");
+    stop.cancel();
+    loops.join_next().await.unwrap().unwrap();
+    let txn = client.unfenced_writer().txn().with(&[create(1)]).unwrap();
+    let refused = groups.commit(txn, Instant::now() + LIMIT).await;
+    assert!(refused.is_err(), "{refused:?}");
 }

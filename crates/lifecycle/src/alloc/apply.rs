@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::JobType;
+use model::{JobType, TaskEvent};
 use rand::Rng;
 
 use super::{AllocRunner, Prerun, Step};
@@ -87,37 +87,48 @@ impl AllocRunner {
                 self.checks = checks;
             }
             Event::DriverMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::driver_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::driver_message(now.wall, &message),
+                );
             }
             Event::DownloadingArtifacts { task } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::downloading_artifacts(cx.now.wall));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::downloading_artifacts(now.wall),
+                );
             }
             Event::TemplateMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::template_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::template_message(now.wall, &message),
+                );
             }
             Event::IdentityMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::identity_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::identity_message(now.wall, &message),
+                );
             }
             Event::VaultMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::vault_message(cx.now.wall, &message));
-                })
+                self.record(
+                    &mut step,
+                    &task,
+                    task_event::vault_message(now.wall, &message),
+                );
             }
             Event::PluginHealth {
                 task,
                 is_healthy,
                 message,
-            } => self.with_task(&mut step, &task, |runner, cx| {
-                runner.record(task_event::plugin_health(cx.now.wall, is_healthy, &message));
-            }),
+            } => {
+                let event = task_event::plugin_health(now.wall, is_healthy, &message);
+                self.record(&mut step, &task, event);
+            }
             Event::VolumeMessage { message } => self.each_task(&mut step, |runner, cx| {
                 runner.record(task_event::volume_message(cx.now.wall, &message));
             }),
@@ -134,13 +145,17 @@ impl AllocRunner {
                     task.record(task_event::reconnected(now.wall));
                 }
             }
-            Event::Update(spec) => self.update(now, spec),
+            Event::Update(spec) => self.update(now, *spec),
             Event::Stop { skip_delays } => {
                 self.begin_kill(now.uptime, KillReason::Stopped, skip_delays);
             }
             Event::Restart { scope, reason } => self.restart(&mut step, &scope, &reason),
             Event::Tick => self.tick(&mut step),
         }
+    }
+
+    fn record(&mut self, step: &mut Step<'_>, task: &str, event: TaskEvent) {
+        self.with_task(step, task, |runner, _| runner.record(event));
     }
 
     fn begin(&mut self, step: &mut Step<'_>) {
@@ -179,7 +194,7 @@ impl AllocRunner {
     fn contact(&mut self, now: Now, age: Duration) {
         self.state.contact_deadline = self
             .spec
-            .stop_on_client_after
+            .stop_on_client_after()
             .map(|limit| now.uptime.plus(limit.saturating_sub(age)));
     }
 
@@ -240,13 +255,13 @@ impl AllocRunner {
         }
         let needs_delay = !skip_delays
             && self.state.kill.is_none()
-            && !self.spec.shutdown_delay.is_zero()
+            && !self.spec.group.shutdown_delay.is_zero()
             && self.state.tasks.values().any(TaskRunner::may_have_process);
         let was = self.state.kill.take();
         let delay_until = match &was {
             _ if skip_delays => None,
             Some(kill) => kill.delay_until,
-            None => needs_delay.then(|| now.plus(self.spec.shutdown_delay)),
+            None => needs_delay.then(|| now.plus(self.spec.group.shutdown_delay)),
         };
         let reason = match &was {
             Some(kill) if kill.reason == KillReason::RanTooLong => kill.reason,

@@ -222,7 +222,7 @@ impl AllocRunner {
         let spec = &self.spec;
         let services = owners.into_iter().map(|owner| {
             let services = match &owner {
-                ServiceOwner::Group => spec.services.as_slice(),
+                ServiceOwner::Group => spec.group.services.as_slice(),
                 ServiceOwner::Task(task) => {
                     let task = spec.tasks.get(task);
                     task.map_or(&[][..], |task| task.services.as_slice())

@@ -39,7 +39,7 @@ impl AllocRunner {
             )
         };
         if self.kill_reason() == Some(KillReason::NoContact) {
-            let limit = self.spec.stop_on_client_after.unwrap_or_default();
+            let limit = self.spec.stop_on_client_after().unwrap_or_default();
             let text = format!(
                 "Stopped after {} without contact to a server",
                 written(limit)

@@ -177,13 +177,13 @@ fn a_late_result_of_an_earlier_watch_changes_nothing() {
 fn a_check_that_changes_in_place_starts_anew() {
     let mut play = Play::running(checked(check()));
     play.result(true);
-    play.send(Event::Update(checked(check())));
+    play.send(Event::Update(Box::new(checked(check()))));
     assert_eq!(play.check_status(), Some(CheckStatus::Success));
     let slower = ServiceCheck {
         interval: seconds(20),
         ..check()
     };
-    play.send(Event::Update(checked(slower)));
+    play.send(Event::Update(Box::new(checked(slower))));
     assert_eq!(play.check_status(), Some(CheckStatus::Pending));
 }
 
@@ -243,10 +243,10 @@ fn a_service_is_as_healthy_as_its_worst_check_and_each_change_is_reported() {
     use CheckOutcome::{Failed, Passed, Warned};
     use model::ServiceHealth::{Failing, Passing, Pending};
     let mut spec = checked(check());
-    spec.services = with_check(check());
-    let mut service = spec.services[0].clone();
+    spec.group.services = with_check(check());
+    let mut service = spec.group.services[0].clone();
     service.checks.push(check());
-    spec.services.push(service);
+    spec.group.services.push(service);
     let mut play = Play::running(spec);
     let health = |play: &Play, position| play.runner.service_health(&ServiceOwner::Group, position);
     let keys: Vec<(CheckKey, u64)> = play
@@ -414,7 +414,7 @@ fn without_a_limit_nothing_restarts() {
 fn a_check_of_the_group_restarts_its_task_or_all_of_them() {
     for (task, want) in [("web", &["web"][..]), ("", &["db", "web"][..])] {
         let mut spec = service().with("web", Role::Main).with("db", Role::Main);
-        spec.services = with_check(ServiceCheck {
+        spec.group.services = with_check(ServiceCheck {
             task: task.to_owned(),
             ..restarting(1, 0)
         });

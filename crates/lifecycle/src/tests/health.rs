@@ -115,14 +115,14 @@ fn a_new_deployment_starts_a_new_health_watch() {
     assert_eq!(verdict(&play), Some(true));
     let mut next = spec.clone();
     next.deployment_id = Some(DeploymentId::from_random(2));
-    play.send(Event::Update(next));
+    play.send(Event::Update(Box::new(next)));
     let health = play.runner.client().health.unwrap();
     assert_eq!(
         health.deployment_id,
         Some(DeploymentId::from_random(2)),
         "it has run for long enough"
     );
-    play.send(Event::Update(spec));
+    play.send(Event::Update(Box::new(spec)));
     assert_eq!(
         play.runner.client().health.unwrap().deployment_id,
         Some(DeploymentId::from_random(1))
@@ -139,7 +139,7 @@ fn without_a_deployment_the_verdict_is_reported_for_drains() {
     assert_eq!((health.healthy, health.deployment_id), (true, None));
     // A new deployment starts a new watch.
     let joined = spec.clone().with_health(60, 300);
-    play.send(Event::Update(joined));
+    play.send(Event::Update(Box::new(joined)));
     assert_eq!(verdict(&play), None);
     play.pass(seconds(50));
     let health = play.runner.client().health.unwrap();
@@ -186,7 +186,7 @@ fn the_same_deployment_keeps_its_verdict() {
     play.pass(seconds(10));
     let before = play.runner.client().health;
     play.pass(seconds(10));
-    play.send(Event::Update(spec));
+    play.send(Event::Update(Box::new(spec)));
     assert_eq!(play.runner.client().health, before);
 }
 

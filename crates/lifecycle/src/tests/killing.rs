@@ -100,12 +100,10 @@ fn a_task_that_waits_to_restart_is_dead_at_once() {
 #[test]
 fn scenario_048_delays_add_up_and_can_be_skipped() {
     let spec = || {
-        AllocSpec {
-            shutdown_delay: seconds(5),
-            ..service()
-        }
-        .with("web", Role::Main)
-        .edit("web", |task| task.shutdown_delay = seconds(3))
+        service()
+            .with_delay(seconds(5))
+            .with("web", Role::Main)
+            .edit("web", |task| task.shutdown_delay = seconds(3))
     };
     let mut play = Play::running(spec());
     assert!(play.stop().is_empty());
@@ -304,10 +302,7 @@ fn scenario_047_a_stop_that_fails_is_tried_for_as_long_as_the_process_lives() {
 
 #[test]
 fn nothing_starts_again_during_the_groups_delay() {
-    let spec = AllocSpec {
-        shutdown_delay: seconds(60),
-        ..service()
-    };
+    let spec = service().with_delay(seconds(60));
     let mut play = Play::running(spec.with("one", Role::Main).with("two", Role::Main));
     play.exited("one", 1, 1);
     play.stop();

@@ -69,7 +69,7 @@ fn specs() -> impl Strategy<Value = AllocSpec> {
                 });
             }
             spec.run_until = limit.map(|limit| WALL_START.plus(seconds(limit)));
-            spec.shutdown_delay = seconds(delay);
+            spec.group.shutdown_delay = seconds(delay);
             match with_health {
                 Some(deadline) => spec.with_health(10, deadline),
                 None => spec,

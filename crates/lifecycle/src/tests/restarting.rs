@@ -100,7 +100,7 @@ fn scenario_044_a_policy_changed_in_place_counts_from_then_on() {
     let more = service()
         .with("main", Role::Main)
         .edit("main", |task| task.restart.attempts = 5);
-    play.send(Event::Update(more));
+    play.send(Event::Update(Box::new(more)));
     let mut runs = 0;
     while play.phase("main") != TaskPhase::Dead {
         runs += 1;
@@ -114,9 +114,9 @@ fn scenario_044_a_policy_changed_in_place_counts_from_then_on() {
 #[test]
 fn an_update_neither_adds_nor_drops_tasks() {
     let mut play = Play::running(service().with("one", Role::Main).with("two", Role::Main));
-    play.send(Event::Update(
+    play.send(Event::Update(Box::new(
         service().with("one", Role::Main).with("three", Role::Main),
-    ));
+    )));
     assert_eq!(play.stop(), ["stop one 1 5s", "stop two 1 5s"]);
 }
 

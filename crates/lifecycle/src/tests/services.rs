@@ -38,7 +38,7 @@ fn services_of_a_group_come_before_its_tasks_and_those_of_a_task_with_its_start(
 #[test]
 fn scenario_048_services_are_gone_before_the_shutdown_delays() {
     let mut spec = service().with("web", Role::Main);
-    spec.shutdown_delay = seconds(5);
+    spec.group.shutdown_delay = seconds(5);
     let spec = spec.edit("web", |task| task.shutdown_delay = seconds(3));
     let mut play = Play::running(spec);
     assert_eq!(owners(&play), "group web");

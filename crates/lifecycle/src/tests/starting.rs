@@ -330,7 +330,7 @@ fn roles_and_restarts_on_success_follow_hook_and_job_type() {
             "only service and system are with_health"
         );
         assert_eq!(spec.run_until, Some(WALL_START.plus(seconds(60))));
-        assert_eq!(spec.shutdown_delay, seconds(3));
+        assert_eq!(spec.group.shutdown_delay, seconds(3));
     }
 }
 
@@ -358,9 +358,8 @@ fn scenario_045_the_node_bounds_the_kill_timeout() {
     let spec = AllocSpec::new(&job, &allocation(), Limits::default()).unwrap();
     assert_eq!(spec.tasks["main"].kill_timeout, seconds(30));
     let spec = AllocSpec {
-        shutdown_delay: Duration::ZERO,
         run_until: None,
-        ..spec
+        ..spec.with_delay(Duration::ZERO)
     };
     let mut play = Play::running(spec);
     assert_eq!(play.stop(), ["stop main 1 SIGTERM30s"]);

@@ -58,11 +58,9 @@ fn a_task_that_ends_in_time_has_not_run_too_long() {
 }
 
 fn alone(limit: u64) -> AllocSpec {
-    AllocSpec {
-        stop_on_client_after: Some(seconds(limit)),
-        ..service()
-    }
-    .with("main", Role::Main)
+    service()
+        .without_contact_for(limit)
+        .with("main", Role::Main)
 }
 
 #[test]
@@ -122,8 +120,7 @@ fn scenario_077_setting_the_clock_kills_nothing_and_hastens_nothing() {
     ] {
         let spec = AllocSpec {
             run_until: Some(WALL_START.plus(seconds(100))),
-            stop_on_client_after: Some(seconds(200)),
-            ..batch()
+            ..batch().without_contact_for(200)
         };
         let mut play = Play::running(spec.with("main", Role::Main));
         play.send(Event::Contact {

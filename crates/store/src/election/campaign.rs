@@ -19,7 +19,7 @@ use crate::error::{Cause, Error};
 use crate::retry::Retry;
 use crate::revision;
 use crate::txn::Txn;
-use crate::writer::{Commit, read_response, to_etcd};
+use crate::writer::{Commit, send};
 
 /// Limit of one wait for the deletion of the leader's key, after which the key is read again: a
 /// silently broken watch must not leave a service without a leader.
@@ -130,15 +130,8 @@ impl Election {
         let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
         txn.put_leased(&key, &self.options.info, lease.id, 0)
             .expect("one small key fits in an empty transaction");
-        let answer = self
-            .client
-            .call("claim an election", || {
-                let (mut kv, request) = (self.client.kv.clone(), to_etcd(&txn));
-                async move { kv.txn(request).await }
-            })
-            .await
-            .map(|response| read_response(&txn, &response));
-        let create_revision = match answer {
+        let timeout = self.client.request_timeout;
+        let create_revision = match send(&self.client, "claim an election", timeout, &txn).await {
             Ok(Commit::Done { revision }) => revision,
             Ok(Commit::Conflict(_)) => return Ok(Attempt::Taken),
             Err(error) if error.is_unknown() => match self.owned_by(lease).await? {
@@ -264,13 +257,7 @@ impl Election {
         };
         txn.add(&deletion)
             .expect("one small key fits in an empty transaction");
-        self.client
-            .call("resign", || {
-                let (mut kv, request) = (self.client.kv.clone(), to_etcd(&txn));
-                async move { kv.txn(request).await }
-            })
-            .await
-            .map(|response| read_response(&txn, &response))
+        send(&self.client, "resign", self.client.request_timeout, &txn).await
     }
 
     async fn give_back(&self, lease: Lease) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use csi_node::layout::SOCKET;
-use csi_node::{PluginEvent, PluginPaths, Seat, Storage, supervision};
+use csi_node::{PluginEvent, PluginPaths, Storage, TaskKey, supervision};
 use lifecycle::{Event, StartFailure};
 use model::{CsiPluginTask, Task, TaskGroup};
 use task_drivers::driver::TaskMount;
@@ -116,7 +116,7 @@ impl Attempt {
         driver: &dyn Driver,
         answers: &mpsc::Sender<Event>,
     ) {
-        let seat = Seat {
+        let key = TaskKey {
             alloc_id: self.id.alloc_id,
             task: self.id.task.clone(),
         };
@@ -124,7 +124,7 @@ impl Attempt {
         let (events, mut happened) = mpsc::channel(EVENTS);
         let registry = &storage.registry;
         let paths = directories.paths;
-        let supervising = supervision::supervise(registry, seat, plugin, &socket, paths, &events);
+        let supervising = supervision::supervise(registry, key, plugin, &socket, paths, &events);
         tokio::pin!(supervising);
         loop {
             let event = tokio::select! {

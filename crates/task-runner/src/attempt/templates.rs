@@ -10,6 +10,7 @@ use std::time::Duration;
 use lifecycle::{Event, RestartScope, StartFailure};
 use model::template::{ChangeMode, Template};
 use rand::RngExt as _;
+use service_kit::clock::sleep_until_deadline;
 use task_drivers::Driver;
 use template_watch::{Settle, Snapshot, Watch};
 use tokio::sync::mpsc;
@@ -17,7 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 use super::{Attempt, hook};
-use crate::data_source::Asker;
+use crate::data_source::Requester;
 use crate::script;
 use crate::templates::{self, Input, Outcome, Rerendering};
 
@@ -37,10 +38,10 @@ impl Attempt {
         let Some(input) = self.template_input(variables)? else {
             return Ok(BTreeMap::new());
         };
-        self.tended.show(variables);
+        self.shared.show(variables);
         let mut told: Option<(String, Instant)> = None;
         loop {
-            let known = self.tended.watch().map(|watch| (watch.subscribe(), watch));
+            let known = self.shared.watch().map(|watch| (watch.subscribe(), watch));
             let snapshot = known
                 .as_ref()
                 .map(|(_, watch)| watch.snapshot())
@@ -52,7 +53,7 @@ impl Attempt {
                     return Ok(rendering.outcome.into_variables());
                 }
                 None => {
-                    let watch = self.tended.watch_or_begin(&self.context, self.asker());
+                    let watch = self.shared.watch_or_begin(&self.context, self.requester());
                     (watch.subscribe(), watch)
                 }
             };
@@ -62,7 +63,7 @@ impl Attempt {
                 Outcome::Written(variables) => return Ok(variables),
                 Outcome::Waiting(missing) => missing,
             };
-            let has_vault = self.tended.keeper().is_some();
+            let has_vault = self.shared.keeper().is_some();
             let message = templates::waiting(&missing, &watch.problems(), has_vault);
             let is_new = told.as_ref().is_none_or(|(last, _)| *last != message);
             let soonest = told.as_ref().map(|(_, at)| *at + MESSAGE_INTERVAL);
@@ -120,7 +121,7 @@ impl Attempt {
                         settles.iter_mut().for_each(|settle| settle.changed(elapsed));
                     }
                 }
-                () = sleep_until_maybe(next.map(|at| started + at)) => {
+                () = sleep_until_deadline(next.map(|at| started + at)) => {
                     let now = started.elapsed();
                     let ready = settles.iter_mut().map(|settle| settle.take(now));
                     let ready: Vec<bool> = ready.zip(&input.templates).map(|(it, of)| it && !of.once).collect();
@@ -139,8 +140,8 @@ impl Attempt {
 
     /// Returns the templates of a running task, if they look data up.
     async fn followed(&self) -> Option<(Arc<Input>, Arc<Watch>)> {
-        let input = self.template_input(&self.tended.shown()).ok()??;
-        if let Some(watch) = self.tended.watch() {
+        let input = self.template_input(&self.shared.shown()).ok()??;
+        if let Some(watch) = self.shared.watch() {
             return Some((input, watch));
         }
         let none = vec![false; input.templates.len()];
@@ -148,13 +149,13 @@ impl Attempt {
         if first.asked.is_empty() {
             return None;
         }
-        let watch = self.tended.watch_or_begin(&self.context, self.asker());
+        let watch = self.shared.watch_or_begin(&self.context, self.requester());
         watch.want(&first.asked).ok()?;
         Some((input, watch))
     }
 
-    fn asker(&self) -> Asker {
-        Asker {
+    fn requester(&self) -> Requester {
+        Requester {
             alloc_id: self.id.alloc_id,
             task: self.id.task.clone(),
             namespace: self.assignment.job.namespace.clone(),
@@ -335,12 +336,5 @@ fn stopped() -> StartFailure {
     StartFailure {
         recoverable: false,
         ..hook("stopped while a template waited for data".to_owned())
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

@@ -23,7 +23,7 @@ use workload_identity::{SignedToken, TokenRequest};
 use crate::context::Context;
 use crate::handle::{Command, Handle};
 use crate::run::spawn;
-use crate::runner::Beginning;
+use crate::runner::RunnerStart;
 use crate::token_source::{TokenError, TokenSource};
 
 /// Signs what it is asked for, with the audience of the request.
@@ -150,14 +150,14 @@ impl Node {
     }
 
     fn run(&self) -> Handle {
-        let beginning = Beginning {
+        let start = RunnerStart {
             assignment: self.assignment.clone(),
             stored: None,
             leftovers: Vec::new(),
             predecessors: Vec::new(),
             is_contacted: true,
         };
-        spawn(&self.context, beginning, self.drain.clone(), &self.tasks).unwrap()
+        spawn(&self.context, start, self.drain.clone(), &self.tasks).unwrap()
     }
 
     fn file(&self, name: &str) -> PathBuf {

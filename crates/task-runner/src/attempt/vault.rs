@@ -49,7 +49,7 @@ impl Attempt {
                 return Ok(self.vault_variables(vault, &now));
             }
             if now.is_refused {
-                self.tended.drop_keeper();
+                self.shared.drop_keeper();
                 return Err(hook(format!("Vault: {}", now.problem.unwrap_or_default())));
             }
             if now.problem.is_some() && now.problem != told {
@@ -83,9 +83,9 @@ impl Attempt {
         match self.keeper(task, vault, known.map(Token::new)) {
             Ok(keeper) => {
                 let state = keeper.state().borrow().clone();
-                self.tended.give(state.generation);
+                self.shared.give(state.generation);
                 // The tokens of other identities are not known any more.
-                self.tended.show(&self.vault_variables(vault, &state));
+                self.shared.show(&self.vault_variables(vault, &state));
             }
             Err(failure) => warn!(id = %self.id, reason = failure.message, "no token of Vault"),
         }
@@ -97,7 +97,7 @@ impl Attempt {
         driver: &dyn Driver,
         answers: &mpsc::Sender<Event>,
     ) -> Infallible {
-        let (Some(keeper), Ok((_, task))) = (self.tended.keeper(), self.task()) else {
+        let (Some(keeper), Ok((_, task))) = (self.shared.keeper(), self.task()) else {
             return std::future::pending().await;
         };
         let Some(vault) = &task.vault else {
@@ -106,12 +106,12 @@ impl Attempt {
         let mut state = keeper.state();
         loop {
             let now = state.borrow_and_update().clone();
-            if now.token.is_some() && now.generation != self.tended.given() {
+            if now.token.is_some() && now.generation != self.shared.given() {
                 if let Err(problem) = self.give_token(task, vault, &now).await {
                     warn!(id = %self.id, problem, "cannot give the task its new token of Vault");
                 }
                 // The leases of the old token are gone.
-                if let Some(watch) = self.tended.watch() {
+                if let Some(watch) = self.shared.watch() {
                     watch.refresh();
                 }
                 self.react_to_token(vault, driver, answers).await;
@@ -154,7 +154,7 @@ impl Attempt {
                 node.audience().to_vec()
             },
         };
-        Ok(self.tended.keeper_or(|| {
+        Ok(self.shared.keeper_or(|| {
             let may_expire = vault.allow_token_expiration;
             let (role, namespace) = (vault.role.as_str(), vault.namespace.as_str());
             let setup = node.setup(role, namespace, may_expire, Arc::new(identity), known);
@@ -163,7 +163,7 @@ impl Attempt {
     }
 
     async fn give_token(&self, task: &Task, vault: &Vault, state: &State) -> Result<(), String> {
-        self.tended.give(state.generation);
+        self.shared.give(state.generation);
         let (Some(dirs), Some(token)) = (self.dirs(task), state.token.clone()) else {
             return Ok(());
         };

@@ -7,6 +7,7 @@ use ::agent::{Lines, has_target};
 use futures::StreamExt as _;
 use gateway_core::{Error, is_unanswered};
 use identity::Role;
+use listing::find;
 use model::ProcessKey;
 use proto::status::invalid_field;
 use proto::v1;
@@ -17,7 +18,6 @@ use service_kit::{TracedChannel, request as with_deadline};
 use tonic::{Code, Request, Response, Status};
 use tracing::info;
 
-use super::nodes;
 use super::query::Api;
 use crate::SERVICE;
 
@@ -216,7 +216,7 @@ impl Api {
 
     async fn node(&self, id: &str) -> Result<Peer, Status> {
         let found = self.gateway.core.look(|snapshot| {
-            let id = nodes::find(snapshot, id)?;
+            let id = find::node(snapshot, id)?;
             let node = snapshot.node(id).expect("found in this snapshot");
             Ok((id, node.value.name.clone(), node.value.address.clone()))
         });

@@ -4,6 +4,7 @@ use admission::jobs::restart_alloc::{self, RestartTarget};
 use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
 use identity::Caller;
+use listing::find;
 use node_gateway::{checks, exec, restart};
 use proto::v1;
 use service_kit::current_trace_parent;
@@ -12,7 +13,6 @@ use store::SizeClass;
 use tonic::{Status, Streaming};
 use tracing::info;
 
-use super::allocations::find;
 use super::job_operations::step;
 use super::query::{Api, Parts};
 
@@ -33,7 +33,7 @@ impl Api {
         request: &v1::RestartAllocationRequest,
     ) -> Result<RestartTarget, Error> {
         let look = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.alloc_id)?;
+            let id = find::alloc(snapshot, &request.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
             let target = restart_alloc::locate(snapshot, view, &request.task, request.all_tasks)?;
             Ok::<RestartTarget, Error>(target)
@@ -49,7 +49,7 @@ impl Api {
     ) -> Result<Parts<v1::ExecOutput>, Status> {
         let start = exec::read_start(&mut inputs).await?;
         let look = |snapshot: &Snapshot| {
-            let id = find(snapshot, &start.alloc_id)?;
+            let id = find::alloc(snapshot, &start.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
             let found = restart_alloc::locate_task(snapshot, view, &start.task)?;
             Ok::<_, Error>(found)
@@ -65,7 +65,7 @@ impl Api {
         request: v1::GetAllocationChecksRequest,
     ) -> Result<v1::GetAllocationChecksResponse, Status> {
         let look = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.alloc_id)?;
+            let id = find::alloc(snapshot, &request.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
             Ok::<_, Error>(restart_alloc::locate_checks(snapshot, view)?)
         };
@@ -81,7 +81,7 @@ impl Api {
         request: v1::StopAllocationRequest,
     ) -> Result<v1::StopAllocationResponse, Error> {
         let core = &self.gateway.core;
-        let alloc_id = find(&core.fresh().await?, &request.alloc_id)?;
+        let alloc_id = find::alloc(&core.fresh().await?, &request.alloc_id)?;
         let eval_id = if request.request_id.is_empty() {
             core.next_eval_id()
         } else {

@@ -3,7 +3,7 @@
 use admission::jobs::logs::{LogSource, locate};
 use gateway_core::Error;
 use identity::Caller;
-use listing::prefix;
+use listing::find;
 use model::AllocId;
 use node_gateway::logs;
 use proto::v1;
@@ -26,7 +26,7 @@ impl Allocations for Api {
         let (request, timeout) = open(request);
         let read = Read::new(request.options, timeout);
         let find = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.alloc_id)?;
+            let id = find::alloc(snapshot, &request.alloc_id)?;
             Ok(snapshot.alloc(id).expect("found in this snapshot").clone())
         };
         let index = |_: &Snapshot, view: &AllocView| view.modify_index();
@@ -107,7 +107,7 @@ impl Api {
     /// Finds the source of the output.
     async fn find_logs(&self, request: &v1::LogsRequest) -> Result<LogSource, Error> {
         let look = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.alloc_id)?;
+            let id = find::alloc(snapshot, &request.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
             Ok::<LogSource, Error>(locate(snapshot, view, &request.task)?)
         };
@@ -123,14 +123,6 @@ pub(super) fn page_of_allocs<'s>(
 ) -> (Vec<v1::Allocation>, String) {
     let keyed = allocs.map(|view| ((view.create_index, view.alloc.id), view));
     list.page(keyed, |view| api_view::allocation(snapshot, view))
-}
-
-pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<AllocId, prefix::NotFound> {
-    let exists = |id| snapshot.alloc(id).is_some();
-    let all = snapshot
-        .allocs()
-        .map(|view| (view.alloc.id.0, view.alloc.id));
-    prefix::find("alloc_id", "allocation", text, AllocId, exists, all)
 }
 
 fn check_stream(stream: i32) -> Result<(), Status> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use listing::prefix;
+use listing::find;
 use model::{Deployment, DeploymentId, Indexed};
 use proto::v1;
 use proto::v1::deployments_server::Deployments;
@@ -24,7 +24,7 @@ impl Deployments for Api {
         let (request, timeout) = open(request);
         let read = Read::new(request.options, timeout);
         let find = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.deployment_id)?;
+            let id = find::deployment(snapshot, &request.deployment_id)?;
             let found = snapshot.deployment(id).expect("found in this snapshot");
             Ok(found.clone())
         };
@@ -104,19 +104,4 @@ pub(super) fn page_of_deployments<'s>(
 ) -> (Vec<v1::Deployment>, String) {
     let keyed = deployments.map(|one| ((one.create_index, one.value.id), one));
     list.page(keyed, |one| api_view::deployment(snapshot, one))
-}
-
-fn find(snapshot: &Snapshot, text: &str) -> Result<DeploymentId, prefix::NotFound> {
-    let exists = |id| snapshot.deployment(id).is_some();
-    let all = snapshot
-        .deployments()
-        .map(|one| (one.value.id.0, one.value.id));
-    prefix::find(
-        "deployment_id",
-        "deployment",
-        text,
-        DeploymentId,
-        exists,
-        all,
-    )
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use admission::cluster::evaluations;
 use gateway_core::{Error, Step};
-use listing::{prefix, whole_ids};
+use listing::{find, whole_ids};
 use model::{EvalId, EvalStatus, Evaluation, FieldErrors, Indexed};
 use proto::v1;
 use proto::v1::evaluations_server::Evaluations;
@@ -27,7 +27,7 @@ impl Evaluations for Api {
         let (request, timeout) = open(request);
         let read = Read::new(request.options, timeout);
         let find = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.eval_id)?;
+            let id = find::eval(snapshot, &request.eval_id)?;
             Ok(snapshot.eval(id).expect("found in this snapshot").clone())
         };
         let index = |_: &Snapshot, eval: &Arc<Indexed<Evaluation>>| eval.modify_index;
@@ -78,7 +78,7 @@ impl Evaluations for Api {
         let (request, timeout) = open(request);
         let list = List::new(request.options, timeout)?.reversible();
         let answer = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.eval_id)?;
+            let id = find::eval(snapshot, &request.eval_id)?;
             Ok(page_of_allocs(snapshot, &list, snapshot.allocs_by_eval(id)))
         };
         let (allocations, meta) = Api::list(self, &list, &[Table::Allocs], answer).await?;
@@ -118,14 +118,6 @@ impl Api {
             index,
         })
     }
-}
-
-pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<EvalId, prefix::NotFound> {
-    let exists = |id| snapshot.eval(id).is_some();
-    let all = snapshot
-        .evals()
-        .map(|eval| (eval.value.id.0, eval.value.id));
-    prefix::find("eval_id", "evaluation", text, EvalId, exists, all)
 }
 
 /// Returns a page of evaluations, ordered by create index and id.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use gateway_core::Error;
+use listing::find;
 use proto::v1;
 use scheduler::explain::{ExplainRequest, explain};
 use state::{Snapshot, Table};
 use tracing::{Instrument as _, info_span};
 
 use super::query::{Api, Read};
-use super::{evaluations, nodes};
 
 /// The tables that an explanation reads.
 const TABLES: [Table; 4] = [Table::Evals, Table::Jobs, Table::Allocs, Table::Nodes];
@@ -22,10 +22,10 @@ impl Api {
     ) -> Result<v1::ExplainEvaluationResponse, Error> {
         let read = Read::new(request.options, timeout);
         let find = |snapshot: &Snapshot| {
-            let id = evaluations::find(snapshot, &request.eval_id)?;
+            let id = find::eval(snapshot, &request.eval_id)?;
             let node = match request.node_id.as_str() {
                 "" => None,
-                text => Some(nodes::find(snapshot, text)?),
+                text => Some(find::node(snapshot, text)?),
             };
             Ok(((snapshot.clone(), id, node), String::new()))
         };

@@ -2,7 +2,7 @@
 
 use admission::nodes::introduction::{self, TokenRequest, token_text};
 use gateway_core::{Error, Step};
-use listing::prefix;
+use listing::find;
 use model::{FieldErrors, Indexed, IntroductionToken, IntroductionTokenId};
 use proto::{required_duration, v1};
 use state::{Snapshot, Table};
@@ -77,7 +77,7 @@ impl Api {
     ) -> Result<v1::DeleteIntroductionTokenResponse, Error> {
         let text = request.token_id.as_str();
         let decide = |snapshot: &Snapshot| {
-            let id = find(snapshot, text)?;
+            let id = find::introduction_token(snapshot, text)?;
             let stored = snapshot.introduction_token(id);
             let stored = stored.expect("found in this snapshot");
             Ok(Step::Commit {
@@ -116,18 +116,4 @@ fn read(request: v1::CreateIntroductionTokenRequest) -> Result<TokenRequest, Fie
         node_name: request.node_name,
         node_pool: request.node_pool,
     })
-}
-
-fn find(snapshot: &Snapshot, text: &str) -> Result<IntroductionTokenId, prefix::NotFound> {
-    let exists = |id| snapshot.introduction_token(id).is_some();
-    let tokens = snapshot.introduction_tokens();
-    let all = tokens.map(|token| (token.value.id.0, token.value.id));
-    prefix::find(
-        "token_id",
-        "introduction token",
-        text,
-        IntroductionTokenId,
-        exists,
-        all,
-    )
 }

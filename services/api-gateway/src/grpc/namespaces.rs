@@ -78,7 +78,7 @@ impl Namespaces for Api {
         let decide = |snapshot: &Snapshot, _: Option<&()>, variables: &VariableCount| {
             Ok(((), namespaces::delete(snapshot, &name, *variables)?))
         };
-        let deleting = self.delete_with_users(what, variables, decide);
+        let deleting = core.delete_with_users(what, variables, decide);
         let ((), index) = Box::pin(deleting).await?;
         info!(namespace = name, index, "namespace deleted");
         Ok(Response::new(v1::DeleteNamespaceResponse { index }))

@@ -75,7 +75,7 @@ impl NodePools for Api {
         let what = || format!("node pool {name}");
         let decide =
             |snapshot: &Snapshot, _: Option<&()>| Ok(((), node_pools::delete(snapshot, &name)?));
-        let ((), index) = Box::pin(self.delete_in_two_steps(what, decide)).await?;
+        let ((), index) = Box::pin(self.gateway.core.delete_in_two_steps(what, decide)).await?;
         info!(node_pool = name, index, "node pool deleted");
         Ok(Response::new(v1::DeleteNodePoolResponse { index }))
     }

@@ -7,7 +7,7 @@ use admission::cluster::eligibility::{self, EvaluatedChange, NodeChange};
 use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use gateway_core::{Error, Step};
 use identity::Caller;
-use listing::prefix;
+use listing::find;
 use model::{EvalId, Indexed, Node, NodeId};
 use proto::drain::read_deadline;
 use proto::v1;
@@ -31,7 +31,7 @@ impl Nodes for Api {
         let (request, timeout) = open(request);
         let read = Read::new(request.options, timeout);
         let find = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.node_id)?;
+            let id = find::node(snapshot, &request.node_id)?;
             Ok(snapshot.node(id).expect("found in this snapshot").clone())
         };
         let index = |_: &Snapshot, node: &Arc<Indexed<Node>>| node.modify_index;
@@ -65,7 +65,7 @@ impl Nodes for Api {
         let (request, timeout) = open(request);
         let list = List::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.node_id)?;
+            let id = find::node(snapshot, &request.node_id)?;
             Ok(page_of_allocs(snapshot, &list, snapshot.allocs_by_node(id)))
         };
         let (allocations, meta) = Api::list(self, &list, &[Table::Allocs], answer).await?;
@@ -179,7 +179,7 @@ impl Api {
         let gateway = &self.gateway;
         let (now, trace_parent) = (gateway.core.now(), current_trace_parent());
         let decide = |snapshot: &Snapshot| {
-            let id = find(snapshot, node_id)?;
+            let id = find::node(snapshot, node_id)?;
             let change = set(snapshot, id)?.expect("found in this snapshot");
             let inputs = EvalInputs {
                 now,
@@ -234,14 +234,6 @@ impl Changed {
             self.index
         }
     }
-}
-
-pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
-    let exists = |id| snapshot.node(id).is_some();
-    let all = snapshot
-        .nodes()
-        .map(|node| (node.value.id.0, node.value.id));
-    prefix::find("node_id", "node", text, NodeId, exists, all)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use admission::cluster::change::Change;
 use futures::Stream;
 use gateway_core::{Error, Step};
-use listing::{Page, PageKey, UuidPrefix};
+use listing::{Namespaces, Page, PageKey, UuidPrefix};
 use model::{FieldErrors, JobKey};
 use proto::v1::{QueryMeta, QueryOptions};
 use state::{Snapshot, Table};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::gateway::Shared;
 use crate::reads::blocking::{self, Query};
 use crate::reads::index;
-use crate::reads::options::{self, Namespaces};
+use crate::reads::options;
 
 /// A streamed answer.
 pub(super) type Parts<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -44,6 +44,10 @@ impl Read {
         }
     }
 
+    pub(super) fn namespaces(&self) -> Namespaces {
+        Namespaces::read(&self.options.namespace)
+    }
+
     /// Returns the key of the job that is read.
     pub(super) fn job_key(&self, job_id: &str) -> Result<JobKey, FieldErrors> {
         options::job_key("options.namespace", &self.options.namespace, job_id)
@@ -68,7 +72,7 @@ impl<K: PageKey> List<K> {
     ) -> Result<Self, Error> {
         let read = Read::new(options, timeout);
         Ok(Self {
-            namespaces: options::namespaces(&read.options),
+            namespaces: read.namespaces(),
             id_prefix: None,
             page: Page::new(read.options.per_page, &read.options.next_token)?,
             read,

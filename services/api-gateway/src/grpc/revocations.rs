@@ -1,13 +1,11 @@
 //! The revocations of nodes of `kafila.v1.Nodes`.
 
-use std::collections::BTreeSet;
-
 use admission::cluster::change::Change;
 use admission::nodes::introduction;
 use admission::nodes::revocation::{self, Revocation};
 use gateway_core::{Error, Step};
 use identity::Caller;
-use listing::prefix;
+use listing::find;
 use model::NodeId;
 use proto::v1;
 use state::{Snapshot, Table};
@@ -29,7 +27,7 @@ impl Api {
         let core = &self.gateway.core;
         let now = core.now();
         let decide = |snapshot: &Snapshot| {
-            let id = find_known(snapshot, &node_id)?;
+            let id = find::any_node(snapshot, &node_id)?;
             let Revocation { node_name, change } = revocation::revoke(snapshot, id, &reason, now);
             let usable_token = introduction::usable_token(snapshot, id, now);
             let answer = move |index| v1::RevokeNodeResponse {
@@ -59,7 +57,7 @@ impl Api {
     ) -> Result<v1::ReinstateNodeResponse, Error> {
         let text = request.node_id.as_str();
         let decide = |snapshot: &Snapshot| {
-            let id = find_revoked(snapshot, text)?;
+            let id = find::revoked_node(snapshot, text)?;
             Ok(Step::Commit {
                 writes: vec![revocation::reinstate(snapshot, id)?],
                 answer: Box::new(move |index| v1::ReinstateNodeResponse {
@@ -92,20 +90,4 @@ impl Api {
             revocations,
         }))
     }
-}
-
-/// Returns the node with this id, or the registered or introduced one whose id begins so. A whole id
-/// need not be known: the certificate of a node that is gone may be valid.
-fn find_known(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
-    let introduced = snapshot.node_introductions().map(|(id, _)| id);
-    let registered = snapshot.nodes().map(|node| node.value.id);
-    let known: BTreeSet<NodeId> = introduced.chain(registered).collect();
-    let all = known.into_iter().map(|id| (id.0, id));
-    prefix::find("node_id", "node", text, NodeId, |_| true, all)
-}
-
-/// Returns the node with this id, revoked or not, or the revoked one whose id begins so.
-fn find_revoked(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
-    let all = snapshot.node_revocations().map(|(id, _)| (id.0, id));
-    prefix::find("node_id", "revoked node", text, NodeId, |_| true, all)
 }

@@ -2,9 +2,8 @@
 
 use admission::cluster::volumes::{self, Change, VolumeContext};
 use gateway_core::{Error, Step};
-use listing::UuidPrefix;
-use listing::prefix::{self, NotFound};
-use model::{Indexed, Volume, VolumeClaimId, VolumeId, VolumeKey};
+use listing::{Namespaces, NotFound, find};
+use model::{Indexed, Volume, VolumeId, VolumeKey};
 use proto::v1;
 use proto::v1::volumes_server::Volumes;
 use service_kit::current_trace_parent;
@@ -12,10 +11,8 @@ use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::nodes;
 use super::query::{Api, List, Read, open, reply};
 use crate::reads::index;
-use crate::reads::options::{self, Namespaces};
 
 /// Nodes, too: a volume is ready when its node is.
 const TABLES: [Table; 2] = [Table::Volumes, Table::Nodes];
@@ -32,7 +29,7 @@ impl Volumes for Api {
         let answer = |snapshot: &Snapshot| {
             let node_id = match request.node_id.as_str() {
                 "" => None,
-                text => Some(nodes::find(snapshot, text)?),
+                text => Some(find::node(snapshot, text)?),
             };
             let is_in_pool = |volume: &Volume| {
                 let node = snapshot.node(volume.node_id);
@@ -59,11 +56,11 @@ impl Volumes for Api {
     ) -> Result<Response<v1::GetVolumeResponse>, Status> {
         let (request, timeout) = open(request);
         let read = Read::new(request.options, timeout);
-        let namespaces = options::namespaces(&read.options);
+        let namespaces = read.namespaces();
         let tables = [Table::Volumes, Table::Nodes, Table::Allocs];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
-            let volume = find(snapshot, &namespaces, &request.volume_id)?;
+            let volume = find::volume(snapshot, &namespaces, &request.volume_id)?;
             let users = placement::volumes::users(snapshot, &volume.value);
             let users: Vec<String> = users.map(|user| user.alloc.id.to_string()).collect();
             Ok(((view(snapshot, volume), users), String::new()))
@@ -207,25 +204,22 @@ impl Api {
         &self,
         request: &v1::DeleteVolumeRequest,
     ) -> Result<v1::DeleteVolumeResponse, Error> {
-        let namespaces = options::namespaces(&v1::QueryOptions {
-            namespace: request.namespace.clone(),
-            ..v1::QueryOptions::default()
-        });
+        let namespaces = Namespaces::read(&request.namespace);
         let what = || format!("volume {}", request.volume_id);
         // The following steps delete the volume that the first step found.
         let decide = |snapshot: &Snapshot, marked: Option<&(VolumeKey, VolumeId)>| {
             let stored = match marked {
                 Some((key, _)) => snapshot
                     .volume(key)
-                    .ok_or_else(|| not_found(&request.volume_id))?,
-                None => find(snapshot, &namespaces, &request.volume_id)?,
+                    .ok_or_else(|| NotFound::none("volume", &request.volume_id))?,
+                None => find::volume(snapshot, &namespaces, &request.volume_id)?,
             };
             let (key, id) = (stored.value.key(), stored.value.id);
             let deletion = volumes::delete(snapshot, &key)?;
-            let deletion = deletion.ok_or_else(|| not_found(&request.volume_id))?;
+            let deletion = deletion.ok_or_else(|| NotFound::none("volume", &request.volume_id))?;
             Ok(((key, id), deletion))
         };
-        let ((_, id), index) = self.delete_in_two_steps(what, decide).await?;
+        let ((_, id), index) = self.gateway.core.delete_in_two_steps(what, decide).await?;
         Ok(v1::DeleteVolumeResponse {
             index,
             volume_id: id.to_string(),
@@ -235,15 +229,7 @@ impl Api {
     async fn release_claim(&self, text: &str) -> Result<v1::DeleteVolumeClaimResponse, Error> {
         let (gateway, context) = (&self.gateway, self.context());
         let decide = |snapshot: &Snapshot| {
-            let all = snapshot.volume_claims().map(|claim| claim.value.id());
-            let id = prefix::find(
-                "claim_id",
-                "claim",
-                text,
-                VolumeClaimId,
-                |id| snapshot.volume_claim(id).is_some(),
-                all.map(|id| (id.0, id)),
-            )?;
+            let id = find::volume_claim(snapshot, text)?;
             let writes = volumes::release(snapshot, id, gateway.core.next_eval_id(), &context);
             let writes = writes.unwrap_or_default();
             Ok(Step::Commit {
@@ -257,49 +243,6 @@ impl Api {
         let what = || format!("claim {text}");
         gateway.core.execute(what, decide).await
     }
-}
-
-/// Returns the one volume in `namespaces` with the name `text`, or with an id that begins with it.
-fn find<'s>(
-    snapshot: &'s Snapshot,
-    namespaces: &Namespaces,
-    text: &str,
-) -> Result<&'s Indexed<Volume>, Error> {
-    let volumes = || {
-        let all = snapshot.volumes().map(AsRef::as_ref);
-        all.filter(|volume: &&Indexed<Volume>| namespaces.contain(&volume.value.namespace))
-    };
-    let named: Vec<_> = volumes().filter(|it| it.value.name == text).collect();
-    match named.as_slice() {
-        [one] => return Ok(one),
-        [] => {}
-        several => {
-            let ids: Vec<String> = several.iter().map(|it| it.value.id.to_string()).collect();
-            let message = format!(
-                "{text:?} is the name of {} volumes: want one of the ids {}",
-                ids.len(),
-                ids.join(", ")
-            );
-            return Err(Error::invalid_field("id", message));
-        }
-    }
-    if !text.is_empty() && UuidPrefix::parse(text).is_none() {
-        return Err(not_found(text));
-    }
-    let by_id = |id: VolumeId| volumes().find(|volume| volume.value.id == id);
-    let all = volumes().map(|volume| (volume.value.id.0, volume.value.id));
-    let exists = |id| by_id(id).is_some();
-    let id = prefix::find("volume_id", "volume", text, VolumeId, exists, all)?;
-    by_id(id).ok_or_else(|| not_found(text))
-}
-
-fn not_found(text: &str) -> Error {
-    let text = text.to_owned();
-    NotFound::None {
-        noun: "volume",
-        text,
-    }
-    .into()
 }
 
 fn view(snapshot: &Snapshot, volume: &Indexed<Volume>) -> v1::Volume {

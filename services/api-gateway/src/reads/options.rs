@@ -12,30 +12,6 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(300);
 /// The maximum wait; beyond it the default applies.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
-/// The namespaces of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Namespaces {
-    All,
-    One(String),
-}
-
-impl Namespaces {
-    pub fn contain(&self, namespace: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::One(one) => one == namespace,
-        }
-    }
-}
-
-/// Returns the namespaces of a list.
-pub fn namespaces(options: &QueryOptions) -> Namespaces {
-    match options.namespace.as_str() {
-        "*" => Namespaces::All,
-        one => Namespaces::One(Namespace::or_default(one).to_owned()),
-    }
-}
-
 /// Returns the name of one job.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use model::{AllocId, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
 use task_runner::levels::{Reserved, Source};
-use task_runner::{Beginning, CheckView, Command, Handle, Progress};
+use task_runner::{CheckView, Command, Handle, Progress, RunnerStart};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
@@ -157,14 +157,14 @@ impl Agent {
         } else {
             predecessors(facts, &assignment)
         };
-        let beginning = Beginning {
+        let start = RunnerStart {
             leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
             stored: Some((state, boot)),
             predecessors,
             is_contacted: false,
             assignment: assignment.clone(),
         };
-        self.begin(facts, assignment, beginning);
+        self.begin(facts, assignment, start);
     }
 
     pub(super) async fn add(&self, assignment: Assignment) {
@@ -176,14 +176,14 @@ impl Agent {
             .await;
         let counter = {
             let mut facts = self.lock();
-            let beginning = Beginning {
+            let start = RunnerStart {
                 stored: None,
                 leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
                 predecessors: predecessors(&facts, &assignment),
                 is_contacted: true,
                 assignment: assignment.clone(),
             };
-            self.begin(&mut facts, assignment.clone(), beginning);
+            self.begin(&mut facts, assignment.clone(), start);
             let counter = assignment
                 .stops_after_lost_contact()
                 .then(|| {
@@ -206,11 +206,11 @@ impl Agent {
         }
     }
 
-    fn begin(&self, facts: &mut Facts, assignment: Assignment, beginning: Beginning) {
+    fn begin(&self, facts: &mut Facts, assignment: Assignment, start: RunnerStart) {
         let (alloc_id, deployment_id) = (assignment.alloc.id, assignment.alloc.deployment_id);
         let drain = self.drain.clone();
-        let leftovers = beginning.leftovers.clone();
-        match task_runner::spawn(&self.context.tasks, beginning, drain, &self.runners) {
+        let leftovers = start.leftovers.clone();
+        match task_runner::spawn(&self.context.tasks, start, drain, &self.runners) {
             Some(handle) => {
                 let entry = Entry {
                     assignment,

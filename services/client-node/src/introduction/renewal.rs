@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gateway_calls::Gateways;
 use local_state::{CertificateFiles, Error};
 use proto::internal::v1::RenewCertificateRequest;
 use proto::internal::v1::node_introductions_client::NodeIntroductionsClient;
@@ -12,7 +13,6 @@ use tracing::{error, info, warn};
 
 use super::{CALL_TIMEOUT, describe};
 use crate::context::Context;
-use crate::session::gateways::Gateways;
 
 /// Interval of looks at the certificate: the wall clock may step, and an operator may replace the file.
 const LOOK_INTERVAL: Duration = Duration::from_secs(600);

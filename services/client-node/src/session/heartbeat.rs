@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gateway_calls::{Retry, cause};
 use model::NodeStatus;
 use node_session::Heartbeats;
 use proto::internal::v1::{HeartbeatRequest, HeartbeatResponse};
@@ -11,8 +12,6 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tracing::{info, warn};
 
-use super::failure::cause;
-use super::retry::Retry;
 use super::shared::{Session, ttl_of};
 
 /// Shortest retry pause, after every gateway has been tried.

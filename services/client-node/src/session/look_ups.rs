@@ -5,17 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_calls::Gateways;
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
 use proto::v1;
 use service_kit::request;
 use service_watch::{Instance, Services};
 use task_drivers::driver::BoxFuture;
-use task_runner::{Asker, DataSource};
+use task_runner::{DataSource, Requester};
 use template::Lookup;
 use template::source::{Answer, ServiceInstance, ServiceName, Variable};
-
-use crate::session::gateways::Gateways;
 
 /// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,12 +39,12 @@ impl fmt::Debug for LookUps {
 impl DataSource for LookUps {
     fn look_up(
         &self,
-        asker: &Asker,
+        requester: &Requester,
         lookup: &Lookup,
     ) -> BoxFuture<'static, Result<Answer, String>> {
         if let Lookup::Service { name, .. } = lookup {
             let name = service_watch::ServiceName {
-                namespace: asker.namespace.clone(),
+                namespace: requester.namespace.clone(),
                 name: name.clone(),
             };
             return Box::pin(instances(Arc::clone(&self.services), name));
@@ -59,13 +58,13 @@ impl DataSource for LookUps {
                 let data = Data::Variables(prefix.path.clone());
                 (Some(data), prefix.namespace.clone(), prefix.region.clone())
             }
-            _ => (None, asker.namespace.clone(), String::new()),
+            _ => (None, requester.namespace.clone(), String::new()),
         };
         let message = LookUpRequest {
             node_id: self.node_id.clone(),
             secret: self.secret.clone(),
-            alloc_id: asker.alloc_id.to_string(),
-            task: asker.task.clone(),
+            alloc_id: requester.alloc_id.to_string(),
+            task: requester.task.clone(),
             namespace,
             region,
             data,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gateway_calls::Retry;
 use model::Node;
 use proto::internal::v1::RegisterNodeRequest;
 use proto::required_duration;
@@ -10,7 +11,6 @@ use service_kit::{Backoff, CancellationToken, request};
 use tokio::time::sleep;
 use tracing::info;
 
-use super::retry::Retry;
 use super::shared::{CALL_TIMEOUT, Session, ttl_of};
 
 /// Debounce of changes of the machine: several often follow each other.

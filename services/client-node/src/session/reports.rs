@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use gateway_calls::{Gateways, cause};
 use lifecycle::{LastReport, Report};
 use model::AllocId;
 use node_session::Unacknowledged;
@@ -18,8 +19,6 @@ use tonic::Status;
 use tracing::{error, warn};
 
 use crate::context::Context;
-use crate::session::failure::cause;
-use crate::session::gateways::Gateways;
 
 /// Timeout for a gateway to store a batch: it waits for its own batch and a transaction.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::stream::unfold;
+use gateway_calls::{Retry, naming};
 use model::ServiceHealth;
 use proto::internal::v1::{
     ServiceInstance, WatchServicesRequest, WatchServicesResponse, WatchedService,
@@ -13,8 +14,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Status, Streaming};
 
-use super::gateways::naming;
-use super::retry::Retry;
 use super::shared::Session;
 
 /// Timeout for the start of a stream.

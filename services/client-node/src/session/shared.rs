@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_calls::{Gateways, cause};
 use model::node::DEFAULT_HEARTBEAT_TTL;
 use model::{FieldErrors, Node};
 use service_kit::CancellationToken;
 use tokio::sync::{Notify, watch as latest};
 use tonic::Status;
 
-use super::failure::cause;
-use super::gateways::Gateways;
 use crate::allocations::agent::Agent;
 use crate::context::Context;
 

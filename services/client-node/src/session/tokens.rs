@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_calls::{Gateways, cause};
 use model::Timestamp;
 use proto::internal::v1::{IdentityRequest, SignIdentitiesRequest, SignedIdentity};
 use service_kit::request;
@@ -10,9 +11,6 @@ use task_drivers::driver::BoxFuture;
 use task_runner::{TokenError, TokenSource};
 use tonic::Status;
 use workload_identity::{SignedToken, Token, TokenRequest, Workload};
-
-use crate::session::failure::cause;
-use crate::session::gateways::Gateways;
 
 /// Timeout of a call: a gateway signs within milliseconds, and may wait for the store first.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);

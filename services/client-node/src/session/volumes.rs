@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csi_node::Mount;
+use gateway_calls::Gateways;
 use model::AllocId;
 use proto::internal::v1::{CsiMount, CsiMountsRequest};
 use service_kit::request;
 use task_drivers::driver::BoxFuture;
 use task_runner::{VolumeSource, WantedVolume};
-
-use crate::session::gateways::Gateways;
 
 /// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use gateway_calls::{Retry, naming};
 use proto::internal::v1::{AllocationsUpdate, WatchAllocationsRequest};
 use service_kit::{Backoff, CancellationToken, request};
 use tokio::sync::watch as latest;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::gateways::naming;
-use super::retry::Retry;
 use super::shared::Session;
 use crate::allocations::reader::Reader;
 

@@ -1,7 +1,7 @@
-//! The node whose controller plugin is called.
+//! Requests that a controller plugin answers: the node whose plugin is called, and repeated creations.
 
-use model::Node;
 use model::csi::CsiControllerInfo;
+use model::{CsiVolume, Node};
 use placement::csi::plugin;
 use state::Snapshot;
 
@@ -66,4 +66,21 @@ pub fn find(
         address: node.address.clone(),
         secret: node.secret.clone(),
     })
+}
+
+/// Tells whether `wanted` is what an earlier request has created, whose answer was lost: all that a
+/// user chooses is the same.
+pub fn is_repeated(wanted: &CsiVolume, stored: &CsiVolume) -> bool {
+    let same = CsiVolume {
+        external_id: stored.external_id.clone(),
+        context: stored.context.clone(),
+        capacity_bytes: stored.capacity_bytes,
+        topologies: stored.topologies.clone(),
+        deleting: stored.deleting,
+        attach_count: stored.attach_count,
+        create_time: stored.create_time,
+        modify_time: stored.modify_time,
+        ..wanted.clone()
+    };
+    same == *stored
 }

@@ -13,7 +13,7 @@ use test_kit::{Stored, builders};
 
 use super::detach::{self, CALL_TIME};
 use super::register::{Change, Context, register};
-use super::{CsiRefusal, deregister};
+use super::{CsiRefusal, controller, deregister};
 use crate::cluster::deletion::Deletion;
 use crate::nodes::csi::{self, Attachment, MountsRefusal, Progress};
 
@@ -414,4 +414,23 @@ fn a_failed_attachment_is_made_by_the_next_controller() {
     let due: Vec<CsiAttachment> = fixture.due().into_iter().map(|it| it.attachment).collect();
     assert_eq!(due.len(), 1);
     assert_eq!(due[0].state, AttachmentState::Detaching);
+}
+
+#[test]
+fn a_creation_is_repeated_while_the_user_wants_the_same() {
+    let wanted = volume(AccessMode::SingleNodeWriter);
+    let stored = CsiVolume {
+        external_id: "vol-2".into(),
+        capacity_bytes: 1 << 30,
+        attach_count: 3,
+        create_time: NOW,
+        modify_time: NOW,
+        ..wanted.clone()
+    };
+    assert!(controller::is_repeated(&wanted, &stored));
+    let other = CsiVolume {
+        capacity_min_bytes: 1 << 31,
+        ..wanted
+    };
+    assert!(!controller::is_repeated(&other, &stored));
 }

@@ -19,16 +19,16 @@ use tokio::time::sleep;
 use tonic::{Response, Status};
 use tracing::{info, warn};
 
-use super::failure::cause;
-use super::tls_failure;
+use crate::failure::cause;
+use crate::tls_failure;
 
 /// A full list of a node with thousands of allocations is larger than gRPC's default of 4 MiB.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-pub(crate) type Client = NodeSessionsClient<TracedChannel>;
+pub type Client = NodeSessionsClient<TracedChannel>;
 
 /// The gateways of one node.
-pub(crate) struct Gateways {
+pub struct Gateways {
     connections: Mutex<Connections>,
     /// Notified by the first success after failures: waiting retries go on at once.
     recovered: Notify,
@@ -46,7 +46,7 @@ struct Connections {
 }
 
 impl Gateways {
-    pub(crate) fn new(configured: Vec<String>, ids: IdSource, transport: Transport) -> Self {
+    pub fn new(configured: Vec<String>, ids: IdSource, transport: Transport) -> Self {
         // As they are dialed, for the log: `http://` would look like plaintext.
         let dialed = configured.iter().map(|address| transport.dialed(address));
         let gateways = Self::with(dialed.collect(), None, ids);
@@ -57,7 +57,7 @@ impl Gateways {
     }
 
     /// Uses one channel for all calls.
-    pub(crate) fn shared(channel: TracedChannel, ids: IdSource) -> Self {
+    pub fn shared(channel: TracedChannel, ids: IdSource) -> Self {
         Self::with(vec!["the shared channel".to_owned()], Some(channel), ids)
     }
 
@@ -77,7 +77,7 @@ impl Gateways {
     }
 
     /// Calls the current gateway, and records the result.
-    pub(crate) async fn call<T>(
+    pub async fn call<T>(
         &self,
         call: impl AsyncFnOnce(Client) -> Result<Response<T>, Status>,
     ) -> Result<T, Status> {
@@ -86,7 +86,7 @@ impl Gateways {
 
     /// Calls the current gateway, or another one if that is `avoided`, and records the result. Returns
     /// it with the gateway's address.
-    pub(crate) async fn call_avoiding<T>(
+    pub async fn call_avoiding<T>(
         &self,
         avoided: Option<&str>,
         call: impl AsyncFnOnce(Client) -> Result<Response<T>, Status>,
@@ -110,7 +110,7 @@ impl Gateways {
     }
 
     /// Records that the gateway at `address` accepted a heartbeat.
-    pub(crate) fn heartbeat_accepted(&self, address: &str) {
+    pub fn heartbeat_accepted(&self, address: &str) {
         self.heartbeat_gateway.send_if_modified(|known| {
             let is_new = known.as_deref() != Some(address);
             if is_new {
@@ -121,22 +121,22 @@ impl Gateways {
     }
 
     /// Returns a receiver of the gateway that accepts the node's heartbeats, as it changes.
-    pub(crate) fn heartbeat_gateway(&self) -> watch::Receiver<Option<String>> {
+    pub fn heartbeat_gateway(&self) -> watch::Receiver<Option<String>> {
         self.heartbeat_gateway.subscribe()
     }
 
     /// Moves the gateway at `address` to the end of the order.
-    pub(crate) fn leave(&self, address: &str) {
+    pub fn leave(&self, address: &str) {
         self.lock().order.failed(address);
     }
 
     /// Returns the number of known gateways.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lock().order.count()
     }
 
     /// Waits before a retry: at most `limit`, and no longer than until another call succeeds.
-    pub(crate) async fn pause(&self, limit: Duration, ended: &CancellationToken) {
+    pub async fn pause(&self, limit: Duration, ended: &CancellationToken) {
         tokio::select! {
             () = sleep(limit) => {}
             () = self.recovered.notified() => {}
@@ -145,7 +145,7 @@ impl Gateways {
     }
 
     /// Replaces the list by the one that a gateway sent.
-    pub(crate) fn replace(&self, addresses: &[String]) {
+    pub fn replace(&self, addresses: &[String]) {
         let mut connections = self.lock();
         let Connections {
             order,
@@ -158,14 +158,14 @@ impl Gateways {
         }
     }
 
-    pub(crate) fn answered(&self) {
+    pub fn answered(&self) {
         if self.lock().order.succeeded() {
             self.recovered.notify_waiters();
         }
     }
 
     /// Records a refusal. One that concerns the gateway, not the request, starts a failover.
-    pub(crate) fn refused(&self, address: &str, status: &Status) {
+    pub fn refused(&self, address: &str, status: &Status) {
         if !cause(status).is_of_gateway() {
             return;
         }
@@ -180,13 +180,13 @@ impl Gateways {
     }
 
     /// Returns the current gateway and a client for it.
-    pub(crate) fn current(&self) -> Result<(String, Client), Status> {
+    pub fn current(&self) -> Result<(String, Client), Status> {
         let (address, client) = self.client(None);
         Ok((address, client?))
     }
 
     /// Returns the current gateway and a channel to it, for other RPCs than those of sessions.
-    pub(crate) fn current_channel(&self) -> Result<(String, TracedChannel), Status> {
+    pub fn current_channel(&self) -> Result<(String, TracedChannel), Status> {
         let (address, channel) = self.channel(None);
         Ok((address, channel?))
     }
@@ -233,7 +233,7 @@ impl Gateways {
 
 /// Returns the error with the gateway's address, because an operator with several gateways looks for the
 /// one that failed, and with the settings to check if TLS is the reason.
-pub(crate) fn naming(address: &str, status: &Status) -> Status {
+pub fn naming(address: &str, status: &Status) -> Status {
     let problem = tls_failure::text(status);
     let problem = problem.as_deref().unwrap_or(status.message());
     let message = format!("gateway {address}: {problem}");

@@ -6,7 +6,7 @@ use tls::Problem;
 use tonic::Status;
 
 /// Returns what TLS prevented, and the settings to check; `None` when TLS is not the reason.
-pub(super) fn text(status: &Status) -> Option<String> {
+pub(crate) fn text(status: &Status) -> Option<String> {
     // A status without a cause is the gateway's, which may tell of connections of its own.
     let problem = status.source().and_then(Problem::of)?;
     Some(format!("{problem}: {}", remedy(&problem)))

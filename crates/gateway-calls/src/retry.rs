@@ -11,7 +11,7 @@ use service_kit::Backoff;
 use tonic::Status;
 use tracing::{error, warn};
 
-use super::failure::cause;
+use crate::failure::cause;
 
 /// Shortest and longest pause after an invalid request. The longest bounds the time until a node is
 /// accepted after the servers were corrected; a corrected node is restarted.
@@ -19,14 +19,14 @@ const REFUSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 
 /// Retry state of one loop.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub struct Retry {
     failed: Backoff,
     refused: Backoff,
 }
 
 impl Retry {
     /// `failed`: the backoff after temporary failures.
-    pub(super) fn new(failed: Backoff) -> Self {
+    pub fn new(failed: Backoff) -> Self {
         Self {
             failed,
             refused: Backoff::new(REFUSED.0, REFUSED.1),
@@ -34,12 +34,7 @@ impl Retry {
     }
 
     /// Logs the failure, and returns the pause before the retry.
-    pub(super) fn after(
-        &mut self,
-        doing: &'static str,
-        status: &Status,
-        rng: &mut impl Rng,
-    ) -> Duration {
+    pub fn after(&mut self, doing: &'static str, status: &Status, rng: &mut impl Rng) -> Duration {
         let (code, message) = (status.code(), status.message());
         if cause(status).is_invalid() {
             error!(
@@ -56,7 +51,7 @@ impl Retry {
     }
 
     /// Resets the pauses after a success.
-    pub(super) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failed.reset();
         self.refused.reset();
     }

@@ -4,7 +4,7 @@ use node_session::CallFailure;
 use tonic::{Code, Status};
 
 /// Returns the cause of a failed call. Its consequences are decided by [`CallFailure`].
-pub(crate) fn cause(status: &Status) -> CallFailure {
+pub fn cause(status: &Status) -> CallFailure {
     match status.code() {
         Code::Unavailable
         | Code::DeadlineExceeded

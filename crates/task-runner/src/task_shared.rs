@@ -1,4 +1,4 @@
-//! The part of a task that outlives its attempts: its token of Vault and the look-ups of its templates.
+//! State that the attempts of a task share: its token of Vault and the look-ups of its templates.
 //!
 //! A restart of the task uses both again, so it needs neither Vault nor another source.
 
@@ -10,12 +10,12 @@ use task_vault::{Keeper, Secrets};
 use template_watch::Watch;
 
 use crate::context::Context;
-use crate::data_source::Asker;
+use crate::data_source::Requester;
 use crate::sources::Sources;
 
-/// The belongings of one task.
+/// State of one task that outlives its attempts.
 #[derive(Default)]
-pub(crate) struct Tended {
+pub(crate) struct TaskShared {
     keeper: Mutex<Option<Arc<Keeper>>>,
     watch: Mutex<Option<Arc<Watch>>>,
     /// The generation of the token that the task was given last; 0: none.
@@ -24,7 +24,7 @@ pub(crate) struct Tended {
     shown: Mutex<BTreeMap<String, String>>,
 }
 
-impl Tended {
+impl TaskShared {
     pub(crate) fn keeper(&self) -> Option<Arc<Keeper>> {
         lock(&self.keeper).clone()
     }
@@ -48,7 +48,7 @@ impl Tended {
     }
 
     /// The look-ups of the task's templates; the first call begins them.
-    pub(crate) fn watch_or_begin(&self, context: &Context, asker: Asker) -> Arc<Watch> {
+    pub(crate) fn watch_or_begin(&self, context: &Context, requester: Requester) -> Arc<Watch> {
         let keeper = self.keeper();
         let mut watch = lock(&self.watch);
         Arc::clone(watch.get_or_insert_with(|| {
@@ -59,7 +59,7 @@ impl Tended {
                 Arc::new(Sources {
                     secrets,
                     data: Arc::clone(&context.data),
-                    asker,
+                    requester,
                 }),
                 context.ids.rng(),
             ))

@@ -1,11 +1,10 @@
 //! Deletion in two steps of namespaces, node pools and volumes.
 
 use admission::cluster::deletion::Deletion;
-use gateway_core::transactions::contended;
-use gateway_core::{Error, Step};
 use state::Snapshot;
 
-use super::query::Api;
+use crate::error::Error;
+use crate::transactions::{Core, Step, contended};
 
 /// The number of marks of an object after which its deletion is given up: each time a new user came
 /// between mark and deletion.
@@ -18,10 +17,10 @@ enum Ended<T, R> {
     Refused(R),
 }
 
-impl Api {
+impl Core {
     /// Deletes an object in two steps; returns it with the revision of the last step. `decide` finds
     /// the object, which is passed to the following steps, and decides on the next step.
-    pub(super) async fn delete_in_two_steps<T, R>(
+    pub async fn delete_in_two_steps<T, R>(
         &self,
         what: impl Fn() -> String + Send + Copy,
         decide: impl Fn(&Snapshot, Option<&T>) -> Result<(T, Deletion<R>), Error> + Send + Sync,
@@ -37,7 +36,7 @@ impl Api {
 
     /// As [`Self::delete_in_two_steps`], for an object with users that no replica holds: `users`
     /// reads them from the store before each step.
-    pub(super) async fn delete_with_users<T, R, U, Reading>(
+    pub async fn delete_with_users<T, R, U, Reading>(
         &self,
         what: impl Fn() -> String + Send + Copy,
         users: impl Fn() -> Reading + Send,
@@ -49,7 +48,6 @@ impl Api {
         U: Send + Sync,
         Reading: Future<Output = Result<U, Error>> + Send,
     {
-        let core = &self.gateway.core;
         let mut marked: Option<T> = None;
         for _ in 0..=MAX_MARKS {
             let users = users().await?;
@@ -57,11 +55,11 @@ impl Api {
                 let (target, deletion) = decide(snapshot, marked.as_ref(), &users)?;
                 Ok(step(target, deletion))
             };
-            match core.execute(what, decide).await? {
+            match self.execute(what, decide).await? {
                 Ended::Deleted { revision, target } => return Ok((target, revision)),
                 Ended::Refused(refusal) => return Err(refusal.into()),
                 Ended::Marked { revision, target } => {
-                    core.wait_for(revision, core.deadline()).await?;
+                    self.wait_for(revision, self.deadline()).await?;
                     marked = Some(target);
                 }
             }

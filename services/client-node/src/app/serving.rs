@@ -1,0 +1,53 @@
+//! The servers of a node: RPCs of gateways, and metrics.
+
+use std::time::Duration;
+
+use proto::internal::v1::node_files_server::NodeFilesServer;
+use service_kit::server::{ServeOptions, serve};
+use service_kit::{Incoming, Transport};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+
+use crate::SERVICE;
+use crate::error::Error;
+use crate::grpc::files::Files;
+
+pub(super) struct Listeners {
+    pub(super) grpc: net::Listener,
+    pub(super) metrics: net::Listener,
+    pub(super) transport: Transport,
+}
+
+/// Serves tasks' output until drained and metrics until the end.
+pub(super) async fn serve_all(
+    listeners: Option<Listeners>,
+    files: Files,
+    registry: service_kit::Metrics,
+    shutdown_grace_period: Duration,
+    (drain, ended): (CancellationToken, CancellationToken),
+) -> Result<(), Error> {
+    let Some(listeners) = listeners else {
+        return Ok(());
+    };
+    let options = ServeOptions {
+        service: SERVICE,
+        rpc_services: vec![
+            proto::internal::v1::node_files_server::SERVICE_NAME,
+            agent::SERVICE_NAME,
+        ],
+        descriptors: proto::DESCRIPTORS,
+        metrics: Some(registry.clone()),
+        shutdown_grace_period,
+    };
+    let agent = agent::ProcessLog::new(drain.clone()).into_server();
+    let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
+    let incoming = Incoming::new(listeners.grpc, listeners.transport.clone());
+    let serving = serve(incoming, routes, options, drain);
+    let refreshing = listeners
+        .transport
+        .keep_fresh(None, registry.clone(), ended.clone());
+    let measuring = registry.serve(listeners.metrics, ended);
+    let (served, measured, ()) = tokio::join!(serving, measuring, refreshing);
+    served?;
+    measured.map_err(Error::Metrics)
+}

@@ -119,7 +119,7 @@ mod tests {
         assert!(Collector::open("a.hcl", "12345678", 8).is_ok());
         // Readers of files stop after the limit.
         for text in ["123456789", "123456789 and more"] {
-            let refused = Collector::open("a.hcl", text, 8).unwrap_err().to_string();
+            let refused = Collector::open("a.hcl", text, 8).err().unwrap().to_string();
             assert!(
                 refused.contains("the file has more than 8 bytes"),
                 "{refused}"

@@ -4,12 +4,7 @@ use std::path::Path;
 
 /// Code of the README that no example has.
 mod code {
-    #![expect(
-        dead_code,
-        unused_variables,
-        unused_mut,
-        reason = "it is compiled, not run"
-    )]
+    #![expect(dead_code, unused_variables, reason = "it is compiled, not run")]
 
     use std::pin::pin;
     use std::time::Duration;

@@ -87,6 +87,8 @@ ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.version="${VERSION}" \
     org.opencontainers.image.revision="${REVISION}"
+# Part of the version that a process reports.
+ENV KAFILA_REVISION="${REVISION}"
 COPY --from=build /out/kafila /usr/local/bin/kafila
 
 # --- server: the default.
@@ -95,4 +97,6 @@ ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.version="${VERSION}" \
     org.opencontainers.image.revision="${REVISION}"
+# Part of the version that a process reports.
+ENV KAFILA_REVISION="${REVISION}"
 COPY --from=build /out/kafila /usr/local/bin/kafila

@@ -80,7 +80,7 @@ pub fn command() -> clap::Command {
 
 /// Returns a global flag on the command line, for commands that ignore global flags.
 pub fn unused_global(matches: &clap::ArgMatches) -> Option<&'static str> {
-    const GLOBALS: [&str; 11] = [
+    const GLOBALS: [&str; 12] = [
         "address",
         "namespace",
         "stale",
@@ -89,6 +89,7 @@ pub fn unused_global(matches: &clap::ArgMatches) -> Option<&'static str> {
         "client_cert",
         "client_key",
         "tls_server_name",
+        "tls_skip_role_check",
         "tls_skip_verify",
         "no_color",
         "force_color",
@@ -143,6 +144,10 @@ pub struct Global {
     /// NOMAD_TLS_SERVER_NAME, else the host of the address]
     #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
     pub tls_server_name: Option<String>,
+    /// Accept a server that has the name but not the role of a gateway in its certificate: a proxy that ends
+    /// TLS [also: KAFILA_TLS_SKIP_ROLE_CHECK]
+    #[arg(long, global = true, help_heading = HEADING)]
+    pub tls_skip_role_check: bool,
     /// Accept any certificate of the gateway; insecure [also: KAFILA_SKIP_VERIFY, NOMAD_SKIP_VERIFY]
     #[arg(long, global = true, help_heading = HEADING)]
     pub tls_skip_verify: bool,

@@ -17,6 +17,7 @@ impl TlsSettings {
             client_cert: global.client_cert.clone().or(environment.client_cert),
             client_key: global.client_key.clone().or(environment.client_key),
             server_name: global.tls_server_name.clone().or(environment.server_name),
+            skip_role_check: global.tls_skip_role_check || environment.skip_role_check,
             skip_verify: global.tls_skip_verify || environment.skip_verify,
         })
     }

@@ -247,6 +247,26 @@ impl Api {
             .collect())
     }
 
+    /// Returns the versions that the running processes of a service report.
+    ///
+    /// # Errors
+    /// The gateway's error.
+    pub async fn versions(&self, service: &str) -> Result<Vec<String>> {
+        let answer = self
+            .read("processes", || async {
+                let mut client = OperatorClient::new(self.channel());
+                client
+                    .list_processes(with_deadline(v1::ListProcessesRequest::default()))
+                    .await
+            })
+            .await?;
+        let processes = answer.processes.into_iter();
+        Ok(processes
+            .filter(|process| process.service == service)
+            .map(|process| process.version)
+            .collect())
+    }
+
     /// Returns the output of a task so far.
     ///
     /// # Errors

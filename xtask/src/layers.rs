@@ -221,7 +221,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("deployment-watcher", SERVICE),
     ("cluster-controller", SERVICE),
     ("client-node", SERVICE),
-    ("kafila-client", &["backoff", "net", "proto", "spec", "tls"]),
+    (
+        "kafila-client",
+        &["backoff", "identity", "net", "proto", "spec", "tls"],
+    ),
     ("kafila", ANYTHING),
     ("integration-tests", ANYTHING),
     ("kafila-bench", ANYTHING),

@@ -85,6 +85,7 @@ async fn put(context: &Context, args: &Put) -> Result<Exit, Error> {
 }
 
 async fn get(context: &Context, args: &Get) -> Result<Exit, Error> {
+    note_stale(context);
     let found = context.connection.variable(&args.path).await?;
     if let Some(item) = &args.item {
         let value = found.items.get(item).ok_or_else(|| {
@@ -114,7 +115,17 @@ fn show(context: &Context, variable: &v1::Variable, form: Form) -> Result<Exit, 
     }
 }
 
+/// Gateways have no copies of variables, whose reads always ask etcd.
+fn note_stale(context: &Context) {
+    if context.connection.is_stale() {
+        context
+            .printer
+            .err("Note: -stale has no effect, because variables are always read from etcd.");
+    }
+}
+
 async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
+    note_stale(context);
     let message = v1::ListVariablesRequest {
         namespace: context.connection.namespace().to_owned(),
         prefix: args.prefix.clone().unwrap_or_default(),

@@ -120,6 +120,11 @@ impl Connection {
         Self { stale, ..self }
     }
 
+    /// Tells whether reads may be old, as [`Self::reading`] has set.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
+    }
+
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }

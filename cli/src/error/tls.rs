@@ -13,9 +13,6 @@ pub(super) fn text(doing: &str, address: &Address, problem: &Problem) -> String 
 
 /// Returns the problem, up to the address, and the remedy.
 pub(super) fn describe(problem: &Problem) -> (String, String) {
-    let gateways = "The name of gateways in region global is gateway.global.kafila: set it with \
-                    -tls-server-name or KAFILA_TLS_SERVER_NAME,\nor use an address that the \
-                    certificate names.";
     let (what, remedy): (String, &str) = match problem {
         Problem::NotTls => (
             "no TLS is spoken by the server".to_owned(),
@@ -42,12 +39,12 @@ pub(super) fn describe(problem: &Problem) -> (String, String) {
         Problem::WrongName {
             expected,
             presented,
-        } => (
-            format!(
-                "a certificate for {} instead of {expected} is used by the server",
-                presented.join(", ")
-            ),
-            gateways,
+        } => return wrong_name(expected, presented),
+        Problem::WrongServer(what) => (
+            format!("the certificate is {what}, on the server"),
+            "Use the address of a gateway. For another process of Kafila set its name with \
+             -tls-server-name or KAFILA_TLS_SERVER_NAME,\nas in worker.global.kafila. If this is a proxy in \
+             front of gateways, -tls-skip-role-check or KAFILA_TLS_SKIP_ROLE_CHECK=true accepts it.",
         ),
         Problem::CertificateRequired => (
             "a client certificate is required by the gateway".to_owned(),
@@ -64,4 +61,62 @@ pub(super) fn describe(problem: &Problem) -> (String, String) {
         ),
     };
     (what, remedy.to_owned())
+}
+
+/// Describes a certificate for other names, which are DNS names and addresses.
+fn wrong_name(expected: &str, presented: &[String]) -> (String, String) {
+    let names = match presented {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
+    let what =
+        format!("the name {expected} is not in the certificate (its names: {names}) of the server");
+    let is_of_gateway = |name: &&String| name.starts_with("gateway.") && name.ends_with(".kafila");
+    let Some(gateway) = presented.iter().find(is_of_gateway) else {
+        let remedy = "Use the address of a gateway. For another process of Kafila set its name with \
+                      -tls-server-name or KAFILA_TLS_SERVER_NAME, as in worker.global.kafila.";
+        return (what, remedy.to_owned());
+    };
+    let flag = match expected.parse::<std::net::IpAddr>() {
+        Ok(_) => "-additional-ipaddress",
+        Err(_) => "-additional-dnsname",
+    };
+    let remedy = format!(
+        "Set the name of gateways with -tls-server-name={gateway} or KAFILA_TLS_SERVER_NAME, use an address \
+         that the certificate names,\nor create it with the name: \
+         'kafila tls cert create -role=gateway {flag}={expected}'."
+    );
+    (what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(presented: &[&str]) -> (String, String) {
+        describe(&Problem::WrongName {
+            expected: "10.0.0.9".to_owned(),
+            presented: presented.iter().map(|it| (*it).to_owned()).collect(),
+        })
+    }
+
+    #[test]
+    fn a_missing_name_is_told_with_the_names_that_there_are_and_the_fix() {
+        let (what, remedy) = wrong(&["gateway.eu.kafila", "10.0.0.1"]);
+        let expected = "the name 10.0.0.9 is not in the certificate (its names: gateway.eu.kafila, \
+                        10.0.0.1) of the server";
+        assert_eq!(what, expected);
+        for part in [
+            "-tls-server-name=gateway.eu.kafila",
+            "-additional-ipaddress=10.0.0.9",
+        ] {
+            assert!(remedy.contains(part), "{part}: {remedy}");
+        }
+        let (what, remedy) = wrong(&["worker.eu.kafila"]);
+        assert!(what.contains("(its names: worker.eu.kafila)"), "{what}");
+        assert!(
+            remedy.starts_with("Use the address of a gateway."),
+            "{remedy}"
+        );
+    }
 }

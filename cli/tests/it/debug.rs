@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 
+use proto::v1;
 use tempfile::TempDir;
 
 use crate::command::{UNREACHABLE, kafila};
@@ -36,6 +37,17 @@ async fn an_archive_describes_the_cluster_without_secrets() {
         .meta
         .insert("password".to_owned(), "hunter2".to_owned());
     state.allocs[0].client_status = "failed".to_owned();
+    state.log_secret = "hunter2".to_owned();
+    state.processes = ["scheduler-worker", "plan-applier"]
+        .into_iter()
+        .enumerate()
+        .map(|(number, service)| v1::Process {
+            service: service.to_owned(),
+            address: format!("https://10.0.0.{number}:7101"),
+            version: "9.8.7".to_owned(),
+            ..v1::Process::default()
+        })
+        .collect();
     let gateway = Gateway::start(state).await;
     let line = format!(
         "operator debug -output {} -config-file {} -log-file /no/such/file -metrics 127.0.0.1:1",
@@ -51,10 +63,19 @@ async fn an_archive_describes_the_cluster_without_secrets() {
     let files = unpack(&output);
     let read = |name: &str| -> serde_json::Value { serde_json::from_str(&files[name]).unwrap() };
     assert_eq!(read("gateway.json")["Version"], "9.8.7");
-    for service in ["api-gateway", "plan-applier"] {
-        let log = &files[&format!("logs/{service}.recent.txt")];
-        assert!(log.contains(&format!("of {service:?}")), "{log}");
+    for (name, process) in [
+        ("scheduler-worker-10.0.0.0_7101", "https://10.0.0.0:7101"),
+        ("plan-applier-10.0.0.1_7101", "https://10.0.0.1:7101"),
+    ] {
+        let log = &files[&format!("logs/{name}.recent.txt")];
+        assert!(log.contains(&format!("of {process:?}")), "{log}");
+        assert!(log.contains("token=<redacted>"), "{log}");
     }
+    let node = files
+        .keys()
+        .find(|name| name.starts_with("logs/client-node-n1-"));
+    assert!(node.is_some(), "{:?}", files.keys());
+    assert_eq!(read("processes.json")[0]["Version"], "9.8.7");
     assert_eq!(read("allocations.json")["failed"], 1);
     assert_eq!(read("nodes.json")[0]["Name"], "n1");
     assert_eq!(read("failed-allocations.json").as_array().unwrap().len(), 1);
@@ -78,7 +99,10 @@ async fn an_archive_is_written_while_no_gateway_answers() {
     let directory = TempDir::new().unwrap();
     let output = directory.path().join("debug.tar.gz");
     let line = format!("operator debug -output {}", output.display());
-    kafila(&line).at(UNREACHABLE).await.ended(0);
+    let said = kafila(&line).at(UNREACHABLE).await;
+    said.ended(1)
+        .printed(&["Created debug archive: "])
+        .complained(&["no gateway answered at http://", "-address"]);
     let manifest: serde_json::Value =
         serde_json::from_str(&unpack(&output)["manifest.json"]).unwrap();
     assert!(

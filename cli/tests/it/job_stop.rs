@@ -153,6 +153,34 @@ async fn a_job_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_parent_of_jobs_has_no_evaluation_and_the_output_says_what_stops() {
+    for (periodic, parameterized, expected) in [
+        (
+            true,
+            false,
+            "Job \"web\" stopped: it launches no more jobs. Those that run go on\n",
+        ),
+        (
+            false,
+            true,
+            "Job \"web\" stopped: it can no longer be dispatched. Dispatched jobs go on\n",
+        ),
+    ] {
+        let mut state = FakeState {
+            deregistered: v1::DeregisterJobResponse::default(),
+            ..FakeState::running()
+        };
+        state.stubs[0].periodic = periodic;
+        state.stubs[0].parameterized = parameterized;
+        let gateway = Gateway::start(state).await;
+        for line in ["job stop web", "job stop -detach web"] {
+            let said = kafila(line).at(&gateway.address).await;
+            assert_eq!(said.ended(0).stdout, expected, "{line}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_vanished_meanwhile_needs_no_watching() {
     let state = FakeState {
         deregistered: v1::DeregisterJobResponse::default(),

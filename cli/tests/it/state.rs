@@ -31,6 +31,8 @@ pub(crate) struct FakeState {
     pub(crate) leaders: Vec<v1::Leader>,
     pub(crate) processes: Vec<v1::Process>,
     pub(crate) log_level: v1::LogLevel,
+    /// In a field of the log; empty: there is no such field.
+    pub(crate) log_secret: String,
     pub(crate) scheduler_config: v1::SchedulerConfiguration,
     /// Concurrent changes of the configuration, one before each write.
     pub(crate) other_configs: VecDeque<v1::SchedulerConfiguration>,

@@ -60,6 +60,22 @@ async fn a_ca_is_created_once_and_its_key_is_for_its_owner() {
 }
 
 #[tokio::test]
+async fn the_advice_for_the_ca_of_etcd_works() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("etcd")).unwrap();
+    let line = "tls ca create -common-name=etcd -out-dir=etcd";
+    let said = run(folder.path(), line).await;
+    let said = said.ended(0);
+    for role in ["etcd", "etcd-client"] {
+        let advice = format!(
+            "tls cert create -role={role} -ca=etcd/kafila-ca.pem -key=etcd/kafila-ca-key.pem"
+        );
+        said.printed(&[&format!("kafila {advice}")]);
+        run(folder.path(), &advice).await.ended(0);
+    }
+}
+
+#[tokio::test]
 async fn the_ca_of_nodes_issues_certificates_of_nodes_only() {
     let folder = folder().await;
     let said = run(folder.path(), "tls ca create -node-ca -region=eu").await;

@@ -39,6 +39,19 @@ async fn scenario_038_a_stored_variable_is_replaced_only_as_it_was_read() {
 }
 
 #[tokio::test]
+async fn stale_reads_of_variables_are_noted_as_fresh() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    kafila("var put a/b k=v").at(address).await.ended(0);
+    for line in ["var list", "var get a/b"] {
+        let said = kafila(&format!("{line} -stale")).at(address).await;
+        said.ended(0).complained(&["-stale has no effect"]);
+        let said = kafila(line).at(address).await;
+        assert_eq!(said.ended(0).stderr, "", "{line}");
+    }
+}
+
+#[tokio::test]
 async fn the_shown_form_is_changed_and_stored_again() {
     let gateway = Gateway::start(FakeState::running()).await;
     let address = &gateway.address;

@@ -8,7 +8,8 @@ use tonic::Status;
 /// Returns what TLS prevented, and the settings to check; `None` when TLS is not the reason.
 pub(crate) fn text(status: &Status) -> Option<String> {
     // A status without a cause is the gateway's, which may tell of connections of its own.
-    let problem = status.source().and_then(Problem::of)?;
+    let seen = status.source().and_then(Problem::of);
+    let problem = seen.or_else(|| Problem::of_answer(status.message()))?;
     Some(format!("{problem}: {}", remedy(&problem)))
 }
 
@@ -21,7 +22,7 @@ fn remedy(problem: &Problem) -> &'static str {
         }
         Problem::Expired => "replace the gateway's certificate; it is reloaded without a restart",
         Problem::NotYetValid => "compare the clocks of this machine and of the gateway",
-        Problem::WrongName { .. } => {
+        Problem::WrongName { .. } | Problem::WrongServer(_) => {
             "check that the address is a gateway's, and tls.region of both"
         }
         Problem::CertificateRequired | Problem::CertificateRefused { .. } => {

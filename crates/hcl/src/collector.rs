@@ -40,10 +40,8 @@ impl Collector {
             return Ok(Self::new(Arc::new(Source::new(file, text))));
         }
         let head = Source::new(file, text.lines().next().unwrap_or_default());
-        let detail = format!(
-            "the file has {} bytes, more than {max_bytes}: keep data out of the file",
-            text.len(),
-        );
+        // Readers of files stop at the limit, so the size may be unknown.
+        let detail = format!("the file has more than {max_bytes} bytes: keep data out of the file");
         let fault = Fault::new(0..1, "File too large", detail);
         Err(ParseErrors(vec![head.error(fault)]))
     }
@@ -109,5 +107,23 @@ impl Collector {
 
     pub fn into_places(self) -> (Vec<String>, Places) {
         (self.warnings, Places::new(self.source, self.spans))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_refused_without_a_size_that_may_be_cut_off() {
+        assert!(Collector::open("a.hcl", "12345678", 8).is_ok());
+        // Readers of files stop after the limit.
+        for text in ["123456789", "123456789 and more"] {
+            let refused = Collector::open("a.hcl", text, 8).err().unwrap().to_string();
+            assert!(
+                refused.contains("the file has more than 8 bytes"),
+                "{refused}"
+            );
+        }
     }
 }

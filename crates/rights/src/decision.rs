@@ -17,14 +17,14 @@ pub enum AccessRefusal {
     #[error("no such method")]
     UnknownMethod,
     #[error(
-        "{method} needs a client certificate of role {needed}, and the connection has none; create one \
+        "{method} needs a client certificate of {needed}, and the connection has none; create one \
          with kafila tls cert create"
     )]
     Unauthenticated {
         method: &'static str,
         needed: String,
     },
-    #[error("{caller} may not call {method}: it needs role {needed}")]
+    #[error("{caller} may not call {method}: it needs {needed}")]
     Role {
         caller: Identity,
         method: &'static str,
@@ -69,7 +69,7 @@ impl AccessRefusal {
 pub fn check(path: &str, caller: &Caller, region: Option<&str>) -> Result<Allowed, AccessRefusal> {
     let name = path.strip_prefix('/').unwrap_or(path);
     let method = find(name).ok_or(AccessRefusal::UnknownMethod)?;
-    let needed = || method.access.describe();
+    let needed = || method.access.needed();
     let identity = match (caller.peer(), method.access) {
         (Peer::Development, _) | (_, Access::Anyone) => return Ok(Allowed { method }),
         (Peer::Anonymous, _) => {

@@ -192,7 +192,16 @@ impl Access {
         }
     }
 
-    /// Returns the callers in words, for messages and the documentation: "operator or monitor".
+    /// Returns the role that a caller needs, for messages: "role operator or monitor".
+    pub fn needed(self) -> String {
+        match self {
+            Self::Anyone => self.describe(),
+            Self::Identified => "any role but etcd and etcd-client".to_owned(),
+            Self::Roles(_) => format!("role {}", self.describe()),
+        }
+    }
+
+    /// Returns the callers in words, for the documentation: "operator or monitor".
     pub fn describe(self) -> String {
         match self {
             Self::Anyone => "every caller".to_owned(),

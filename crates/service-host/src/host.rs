@@ -314,7 +314,7 @@ impl Servers {
             self.transport
                 .keep_fresh(self.etcd_tls, self.metrics.clone(), self.ended.clone());
         let info = ProcessInfo {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: service_kit::version(),
         };
         let (client, ended) = (self.client.clone(), self.ended.clone());
         let registered = keep_registered(client, self.process, info, ended);

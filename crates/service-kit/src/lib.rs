@@ -8,7 +8,7 @@
 //! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`]
 //! accepts connections; [`channel`] reaches other services, with [`Backoff`] between attempts;
 //! [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
-//! [`clock`] and [`ids`] are the only sources of time and randomness.
+//! [`version()`] is what it reports of itself; [`clock`] and [`ids`] are the only sources of time and randomness.
 
 mod abortable;
 mod access;
@@ -32,6 +32,7 @@ pub mod settings;
 pub mod telemetry;
 pub mod trace_parent;
 pub mod transport;
+mod version;
 
 pub use backoff::Backoff;
 pub use channel::{TraceInterceptor, TracedChannel, connect_lazy, request};
@@ -47,3 +48,4 @@ pub use telemetry::{Telemetry, TelemetryError};
 pub use tokio_util::sync::CancellationToken;
 pub use trace_parent::{SpanParent, current_trace_parent};
 pub use transport::Transport;
+pub use version::version;

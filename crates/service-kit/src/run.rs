@@ -41,7 +41,7 @@ where
             Ok(drain) => drain,
             Err(error) => return fail(service, &error),
         };
-        info!(service, version = env!("CARGO_PKG_VERSION"), "starting");
+        info!(service, version = crate::version(), "starting");
         let result = body(drain).await;
         let code = match result {
             Ok(()) => {

@@ -242,12 +242,20 @@ pub struct TelemetryConfig {
     pub log: String,
     /// `text`: a line for people; `json`: one object per line, for programs.
     pub log_format: LogFormat,
-    /// Endpoint for traces over OTLP's gRPC, as in `http://127.0.0.1:4317`; unset: none are sent.
+    /// Endpoint for traces over OTLP's gRPC in plaintext, as in `http://127.0.0.1:4317`; unset: none are
+    /// sent. On a network, machines on the path can read names of jobs and addresses.
     pub otlp_endpoint: Option<String>,
     /// Sends the log lines that are printed to `otlp_endpoint` as well, with their trace.
     pub otlp_logs: bool,
     /// Serves metrics that mean the same as one of Nomad's under its name, too.
     pub nomad_metric_names: bool,
+}
+
+impl TelemetryConfig {
+    /// Returns the endpoint if traces and log lines travel to another machine in plaintext.
+    pub(crate) fn exposed_endpoint(&self) -> Option<&str> {
+        self.otlp_endpoint.as_deref().filter(|one| is_exposed(one))
+    }
 }
 
 impl Default for TelemetryConfig {
@@ -308,6 +316,21 @@ mod tests {
             assert_eq!(accepted.check_plaintext(&with_tls), Ok(()));
             assert_eq!(etcd(remote).check_plaintext(&TlsConfig::exposed()), Ok(()));
         }
+    }
+
+    #[test]
+    fn traces_to_another_machine_are_noticed() {
+        let exposed = |endpoint: Option<&str>| {
+            let telemetry = TelemetryConfig {
+                otlp_endpoint: endpoint.map(str::to_owned),
+                ..TelemetryConfig::default()
+            };
+            telemetry.exposed_endpoint().map(str::to_owned)
+        };
+        let remote = "http://otel-collector:4317";
+        assert_eq!(exposed(Some(remote)).as_deref(), Some(remote));
+        assert_eq!(exposed(Some("http://127.0.0.1:4317")), None);
+        assert_eq!(exposed(None), None);
     }
 
     #[test]

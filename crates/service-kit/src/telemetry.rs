@@ -96,6 +96,13 @@ impl Telemetry {
             .try_init()
             .map_err(|_| TelemetryError::AlreadyStarted)?;
         logs.become_process();
+        if let Some(endpoint) = config.exposed_endpoint() {
+            tracing::warn!(
+                endpoint,
+                "traces are sent to another machine in plaintext: keep telemetry.otlp_endpoint on this machine or on \
+                 a trusted network"
+            );
+        }
         Ok(Self { exports })
     }
 

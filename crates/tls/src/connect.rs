@@ -41,11 +41,21 @@ pub enum Expect {
     Name(ServerName<'static>),
 }
 
+/// A further condition on the verified certificate of a server (DER). The error completes "the server's
+/// certificate is …".
+pub type ServerCheck = fn(&[u8]) -> Result<(), String>;
+
+/// A server with a verified certificate that is not the one to talk to.
+#[derive(Debug, thiserror::Error)]
+#[error("the server's certificate is {0}")]
+pub(crate) struct RefusedServer(pub(crate) String);
+
 /// Connects to `host:port` of a URI with TLS; for channels.
 #[derive(Clone, Debug)]
 pub struct Connector {
     credentials: Credentials,
     expect: Expect,
+    check: Option<ServerCheck>,
     is_http1: bool,
 }
 
@@ -54,7 +64,17 @@ impl Connector {
         Self {
             credentials,
             expect,
+            check: None,
             is_http1: false,
+        }
+    }
+
+    /// Refuses servers whose certificate does not meet the condition, before anything is sent to them.
+    #[must_use]
+    pub fn checking(self, check: ServerCheck) -> Self {
+        Self {
+            check: Some(check),
+            ..self
         }
     }
 
@@ -83,11 +103,20 @@ impl Connector {
         }
         let connector = TlsConnector::from(config);
         let connected = connector.connect(name, stream).await;
-        connected.map_err(|error| match error.kind() {
+        let connected = connected.map_err(|error| match error.kind() {
             // The library's words are "tls handshake eof".
             io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), CLOSED),
             _ => error,
-        })
+        })?;
+        if let Some(check) = self.check {
+            let chain = connected.get_ref().1.peer_certificates();
+            let leaf = chain
+                .and_then(|chain| chain.first())
+                .map_or(&[][..], |leaf| leaf);
+            check(leaf)
+                .map_err(|it| io::Error::new(io::ErrorKind::PermissionDenied, RefusedServer(it)))?;
+        }
+        Ok(connected)
     }
 
     /// As [`Self::handshake`], and waits up to half a second for the server's first bytes: for HTTP/2

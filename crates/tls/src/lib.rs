@@ -10,6 +10,7 @@ mod connect;
 mod credentials;
 mod error;
 mod files;
+mod http2;
 mod metrics;
 mod own;
 mod plaintext;
@@ -19,7 +20,7 @@ mod reload;
 mod tests;
 
 pub use accept::{HandshakeError, ServerStream, accept};
-pub use connect::{ClientStream, Connector, Expect};
+pub use connect::{ClientStream, Connector, Expect, ServerCheck};
 pub use credentials::{Clients, Credentials, Verify};
 pub use error::Error;
 pub use files::{Files, KeyPair};

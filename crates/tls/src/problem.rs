@@ -5,6 +5,8 @@ use std::{fmt, io};
 
 use rustls::{AlertDescription, CertificateError};
 
+use crate::connect::RefusedServer;
+
 /// The reason why a connection cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -18,11 +20,14 @@ pub enum Problem {
     Expired,
     /// The server's certificate is not valid yet: a clock is wrong.
     NotYetValid,
-    /// The server's certificate is for other names, which are empty if unknown.
+    /// The server's certificate is for other names, which are empty if unknown: DNS names and addresses.
     WrongName {
         expected: String,
         presented: Vec<String>,
     },
+    /// The server's certificate does not meet the [`ServerCheck`](crate::ServerCheck): its role is another
+    /// one. The text completes "the server's certificate is …".
+    WrongServer(String),
     /// The server wants a client certificate, and there was none.
     CertificateRequired,
     /// The server refused the client's certificate; with the server's reason.
@@ -43,6 +48,12 @@ impl Problem {
         }
         None
     }
+
+    /// Returns the reason if `message`, that of a status which the server sent, is the one of a server of
+    /// ours for clients without TLS. Other messages of servers may be about connections of their own.
+    pub fn of_answer(message: &str) -> Option<Self> {
+        (message == crate::plaintext::MESSAGE).then_some(Self::NeedsTls)
+    }
 }
 
 impl fmt::Display for Problem {
@@ -61,8 +72,9 @@ impl fmt::Display for Problem {
             } => write!(
                 f,
                 "the server's certificate is for {}, not for {expected}",
-                presented.join(", ")
+                list(presented)
             ),
+            Self::WrongServer(what) => write!(f, "the server's certificate is {what}"),
             Self::CertificateRequired => f.write_str("the server requires a client certificate"),
             Self::CertificateRefused { reason } => {
                 write!(f, "the server refused the client certificate: {reason}")
@@ -81,6 +93,9 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<Problem> {
         .and_then(io::Error::get_ref)
     {
         // Not among the sources, which skip it.
+        if let Some(refused) = inner.downcast_ref::<RefusedServer>() {
+            return Some(Problem::WrongServer(refused.0.clone()));
+        }
         if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
             return Some(of_rustls(tls));
         }
@@ -152,8 +167,29 @@ fn of_certificate(problem: &CertificateError) -> Problem {
             presented,
         } => Problem::WrongName {
             expected: expected.to_str().into_owned(),
-            presented: presented.clone(),
+            presented: presented.iter().filter_map(|it| host_name(it)).collect(),
         },
         other => Problem::Other(rustls::Error::InvalidCertificate(other.clone()).to_string()),
+    }
+}
+
+/// Returns the DNS name or address in the library's form of a name, as `DnsName("a.example")`; `None` for a
+/// name that is neither, such as the URI of an identity. Another form is left as it is.
+fn host_name(presented: &str) -> Option<String> {
+    let inner = presented.split_once('(').and_then(|(kind, rest)| {
+        let inner = rest.strip_suffix(')')?.trim_matches('"');
+        Some((kind, inner))
+    });
+    match inner {
+        Some(("DnsName" | "IpAddress", name)) => Some(name.to_owned()),
+        Some(("UniformResourceIdentifier", _)) => None,
+        _ => Some(presented.to_owned()),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [] => "no host name or address".to_owned(),
+        names => names.join(", "),
     }
 }

@@ -65,6 +65,12 @@ def check():
     report("chart: lint, settings in the schema, defaults", general())
     report("chart: README", table.check(README.read_text()))
     graph = network.call_graph()
+    base = value_sets()["external-tls"]
+
+    def rendered(values):
+        yield from facts(release_of(merged(base, values))[1], graph)
+
+    report("chart: README's examples", misc.readme_examples(README.read_text(), rendered))
     for name, values in value_sets().items():
         texts, release = release_of(values)
         report(f"{name}: lint", lint(values))

@@ -3,6 +3,8 @@
 import re
 import tempfile
 
+import yaml
+
 from . import binary
 from .release import SERVICES, container, pod
 
@@ -75,6 +77,29 @@ def alert_metrics(release):
     used = {name for text in texts for name in METRIC.findall(text)}
     for name in sorted(used - binary.metrics() if used else ()):
         yield f"the metric {name} does not exist"
+
+
+def readme_examples(readme, rendered):
+    """The README's YAML: values are accepted, and an adapter's rules offer metrics that a service exports.
+
+    `rendered(values)` yields the problems of a release with these values.
+    """
+    offered = set()
+    for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL):
+        example = yaml.safe_load(block)
+        if "rules" not in example:
+            scaling = example.get("schedulerWorker", {}).get("autoscaling", {})
+            if scaling.get("queueDepth", {}).get("enabled"):
+                yield from rendered(example)
+            continue
+        for rule in example["rules"]["external"]:
+            offered.add(re.match(r"\w+", rule["seriesQuery"])[0])
+            if not rule["metricsQuery"].startswith("max("):
+                yield "README: a sum counts the queue twice during a failover"
+    for name in sorted(offered - binary.metrics()):
+        yield f"README: the metric {name} does not exist"
+    if "kafila_eval_broker_total_ready" not in offered:
+        yield "README: no rule offers the metric of queueDepth"
 
 
 def certificates(release):

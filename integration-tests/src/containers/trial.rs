@@ -30,6 +30,10 @@ const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
 const STEADY: &str = "steady";
 const STEADY_COUNT: u32 = 4;
 
+/// Revisions of the images, and their tags. The program in them is the same: it reports the revision.
+const FIRST: &str = "first";
+const SECOND: &str = "second";
+
 /// Parts of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -73,11 +77,11 @@ impl Steps {
 async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     let steps = Steps(Instant::now());
     steps.step("building images");
-    println!("{}", stack.build_images(&options.binary, "first").await?);
+    println!("{}", stack.build_images(&options.binary, FIRST).await?);
     stack.build_stand_ins().await?;
-    stack.use_tag("second");
-    stack.build_images(&options.binary, "second").await?;
-    stack.use_tag("first");
+    stack.use_tag(SECOND);
+    stack.build_images(&options.binary, SECOND).await?;
+    stack.use_tag(FIRST);
 
     stack.make_secrets().await?;
     steps.step("starting the stack");
@@ -248,7 +252,10 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
     api.register_surely(&sleeper(STEADY, STEADY_COUNT), STEADY, SETTLE_TIMEOUT)
         .await?;
     let before = eventually(SETTLE_TIMEOUT, || running_tasks(api)).await?;
-    stack.use_tag("second");
+    for (service, _) in REPLICATED {
+        check_revision(api, service, FIRST).await?;
+    }
+    stack.use_tag(SECOND);
     let workload = Workload::start(stack.api()?, "roll", options.seed + 1);
     for (service, count) in REPLICATED {
         let old = stack.containers(service).await?;
@@ -264,7 +271,10 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
             new.iter().all(|id| !old.contains(id)),
             "{service} was not replaced"
         );
-        steps.step(&format!("{service} was replaced"));
+        check_revision(api, service, SECOND).await?;
+        steps.step(&format!(
+            "{service} was replaced, and reports the new revision"
+        ));
     }
     let user = workload.finish().await?;
     settle(api, &user).await?;
@@ -284,6 +294,22 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
     }
     eventually(SETTLE_TIMEOUT, || running_tasks(api)).await?;
     settle(api, &user).await
+}
+
+/// Waits until every running process of a service reports this revision of its image. The registration of
+/// a stopped process ends with its lease.
+async fn check_revision(api: &Api, service: &str, revision: &str) -> Result<()> {
+    let end = format!("+{revision}");
+    eventually(SETTLE_TIMEOUT, || async {
+        let versions = api.versions(service).await?;
+        let are_all = !versions.is_empty() && versions.iter().all(|it| it.ends_with(&end));
+        ensure!(
+            are_all,
+            "versions of {service} are {versions:?}, not all of {revision}"
+        );
+        Ok(())
+    })
+    .await
 }
 
 async fn replace_node(stack: &Stack, api: &Api, name: &str) -> Result<()> {

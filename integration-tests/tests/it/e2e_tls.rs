@@ -29,6 +29,8 @@ const ROLES: [&str; 6] = [
 struct Secured {
     directory: tempfile::TempDir,
     address: String,
+    /// The address of the scheduler-worker, whose certificate names its host as the gateway's does.
+    worker: String,
     processes: BTreeMap<&'static str, Process>,
     _etcd: Etcd,
 }
@@ -53,8 +55,11 @@ impl Secured {
             make(files, &["tls", "cert", "create", "-role", role])?;
         }
         let gateway = ["-role", "gateway", "-additional-ipaddress", &ip.to_string()];
-        let again = [&["tls", "cert", "create", "-force"][..], &gateway].concat();
-        make(files, &again)?;
+        let worker = ["-role", "worker", "-additional-ipaddress", &ip.to_string()];
+        for names in [gateway, worker] {
+            let again = [&["tls", "cert", "create", "-force"][..], &names].concat();
+            make(files, &again)?;
+        }
         make(
             files,
             &["tls", "cert", "create", "-role", "node", "-node", NODE],
@@ -62,12 +67,16 @@ impl Secured {
 
         let mut suite = Self {
             address: format!("{ip}:4646"),
+            worker: String::new(),
             processes: BTreeMap::new(),
             _etcd: etcd,
             directory,
         };
         for (number, (service, role)) in SERVICES.into_iter().zip(roles()).enumerate() {
             let port = if number == 0 { 4646 } else { 4700 + number };
+            if service == "scheduler-worker" {
+                suite.worker = format!("{ip}:{port}");
+            }
             let endpoint = format!("etcd.endpoints={}", suite._etcd.endpoint());
             let settings = [endpoint, format!("listen.grpc={ip}:{port}")];
             suite.spawn(service, &format!("global-{role}"), &settings)?;
@@ -102,6 +111,15 @@ impl Secured {
 
     /// Runs a command with the certificate `files`; `None`: without one.
     async fn kafila(&self, files: Option<&str>, arguments: &[&str]) -> Result<CommandOutput> {
+        self.kafila_at(&self.address, files, arguments).await
+    }
+
+    async fn kafila_at(
+        &self,
+        address: &str,
+        files: Option<&str>,
+        arguments: &[&str],
+    ) -> Result<CommandOutput> {
         let path = |name: &str| self.directory.path().join(name).display().to_string();
         let mut environment = vec![("KAFILA_CACERT", path("kafila-ca.pem"))];
         if let Some(files) = files {
@@ -112,7 +130,7 @@ impl Secured {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let address = format!("https://{}", self.address);
+        let address = format!("https://{address}");
         binary::run_with(&address, arguments, &environment).await
     }
 
@@ -186,12 +204,50 @@ async fn play(suite: &Secured) -> Result<()> {
         .stderr
         .contains("a client certificate is required");
     ensure!(uncertified.code != 0 && says_why, "{uncertified:?}");
+    check_servers(suite, operator).await?;
     let plaintext = format!("http://{}", suite.address);
     let plaintext = binary::run(&plaintext, &["job", "status"]).await?;
     ensure!(
         plaintext.stderr.contains("TLS is required"),
         "{plaintext:?}"
     );
+    Ok(())
+}
+
+/// Commands talk to gateways only, by the names of their certificates.
+async fn check_servers(suite: &Secured, operator: Option<&str>) -> Result<()> {
+    // The name fits, and the role does not.
+    let status = ["job", "status"];
+    let worker = suite.kafila_at(&suite.worker, operator, &status).await?;
+    let says_why = worker
+        .stderr
+        .contains("that of worker of region global, not of a gateway");
+    ensure!(worker.code != 0 && says_why, "{worker:?}");
+    // With the flag the process answers that it serves no jobs.
+    let any = ["job", "status", "-tls-skip-role-check"];
+    let any = suite.kafila_at(&suite.worker, operator, &any).await?;
+    ensure!(any.stderr.contains("does not know this call"), "{any:?}");
+    // A name of this role suffices, as in the health checks of images.
+    let named = [
+        "operator",
+        "health",
+        "-only-process",
+        "-tls-server-name",
+        "worker.global.kafila",
+    ];
+    suite
+        .kafila_at(&suite.worker, operator, &named)
+        .await?
+        .ok()?;
+    let named = ["job", "status", "-tls-server-name", "elsewhere.example"];
+    let named = suite.kafila(operator, &named).await?;
+    for part in [
+        "the name elsewhere.example is not in the certificate (its names: gateway.global.kafila",
+        "-tls-server-name=gateway.global.kafila",
+        "-additional-dnsname=elsewhere.example",
+    ] {
+        ensure!(named.stderr.contains(part), "{part}: {named:?}");
+    }
     Ok(())
 }
 

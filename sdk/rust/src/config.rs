@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backoff::Backoff;
+use identity::{Identity, Role, is_reserved};
 use tls::{Clients, Connector, Credentials, Expect, Files, KeyPair, ServerName, Verify};
 use tonic::metadata::MetadataMap;
 
@@ -72,7 +73,13 @@ pub struct Tls {
     pub client_key: Option<PathBuf>,
     /// The name in gateways' certificates, such as `gateway.global.kafila`. `None`: the host of the
     /// address.
+    ///
+    /// A name in the domain `kafila` belongs to one role, which may also be another than `gateway`. With any
+    /// other name or host, the role in the certificate is verified, too.
     pub server_name: Option<String>,
+    /// Accepts the server of the right name whatever the role in its certificate, if any: a proxy in front
+    /// of gateways that ends TLS, or another process of Kafila.
+    pub skip_role_check: bool,
     /// Accepts every certificate: a machine on the path can read and change the traffic.
     pub skip_verify: bool,
 }
@@ -92,9 +99,9 @@ pub enum ConfigError {
     Tls(#[source] tls::Error),
 }
 
-fn chain(error: &tls::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
+    let mut next = error.source();
     while let Some(cause) = next {
         text = format!("{text}: {cause}");
         next = cause.source();
@@ -176,7 +183,8 @@ fn first(variable: impl Fn(&str) -> Option<String>, names: [&str; 2]) -> Option<
 
 impl Tls {
     /// Reads `KAFILA_CACERT`, `KAFILA_CLIENT_CERT`, `KAFILA_CLIENT_KEY`, `KAFILA_TLS_SERVER_NAME` and
-    /// `KAFILA_SKIP_VERIFY`, each with Nomad's name as the second choice.
+    /// `KAFILA_SKIP_VERIFY`, each with Nomad's name as the second choice, and
+    /// `KAFILA_TLS_SKIP_ROLE_CHECK`.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let first = |names| first(&variable, names);
         let is_true = |text: String| !matches!(text.as_str(), "0" | "false" | "f");
@@ -185,6 +193,8 @@ impl Tls {
             client_cert: first(["KAFILA_CLIENT_CERT", "NOMAD_CLIENT_CERT"]).map(PathBuf::from),
             client_key: first(["KAFILA_CLIENT_KEY", "NOMAD_CLIENT_KEY"]).map(PathBuf::from),
             server_name: first(["KAFILA_TLS_SERVER_NAME", "NOMAD_TLS_SERVER_NAME"]),
+            // Nomad verifies no role.
+            skip_role_check: first(["KAFILA_TLS_SKIP_ROLE_CHECK"; 2]).is_some_and(is_true),
             skip_verify: first(["KAFILA_SKIP_VERIFY", "NOMAD_SKIP_VERIFY"]).is_some_and(is_true),
         }
     }
@@ -218,12 +228,33 @@ impl Tls {
                 Expect::Name(parsed.map_err(|_| ConfigError::ServerName(name.clone()))?)
             }
         };
-        Ok(Connector::new(credentials, expect))
+        let connector = Connector::new(credentials, expect);
+        // Certificates have names of their own role only in this domain.
+        let has_role_name = self.server_name.as_deref().is_some_and(is_reserved);
+        Ok(
+            match self.skip_verify || self.skip_role_check || has_role_name {
+                true => connector,
+                false => connector.checking(check_gateway),
+            },
+        )
+    }
+}
+
+/// Checks that a verified certificate is that of a gateway: any process of the cluster may have one for its
+/// own host, and could answer in a gateway's place.
+fn check_gateway(der: &[u8]) -> Result<(), String> {
+    match Identity::from_certificate(der) {
+        Ok(identity) if identity.role() == Role::Gateway => Ok(()),
+        Ok(identity) => Err(format!("that of {identity}, not of a gateway")),
+        Err(error) => Err(format!("not that of a gateway: {}", chain(&error))),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rustls_pki_types::CertificateDer;
+    use rustls_pki_types::pem::PemObject as _;
+
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Config {
@@ -242,12 +273,46 @@ mod tests {
             ("NOMAD_NAMESPACE", "shop"),
             ("KAFILA_CACERT", "ca.pem"),
             ("NOMAD_SKIP_VERIFY", "true"),
+            ("KAFILA_TLS_SKIP_ROLE_CHECK", "1"),
         ]);
         assert_eq!(config.urls().unwrap(), ["http://a:1", "http://b:4646"]);
         assert_eq!(config.namespace, "shop");
         assert_eq!(config.tls.ca_cert, Some(PathBuf::from("ca.pem")));
-        assert!(config.tls.skip_verify);
+        assert!(config.tls.skip_verify && config.tls.skip_role_check);
         assert_eq!(read(&[]).urls().unwrap(), [address::DEFAULT]);
+    }
+
+    #[test]
+    fn only_gateways_pass_the_check_of_the_role() {
+        let moment = pki::Moment {
+            now: 1_700_000_000,
+            serial: pki::Serial(1),
+        };
+        let request = pki::AuthorityRequest {
+            common_name: "a CA".to_owned(),
+            days: 30,
+            is_constrained: false,
+            additional_domains: Vec::new(),
+        };
+        let made = pki::create_authority(&request, moment).unwrap();
+        let authority = pki::Authority::read(&made.certificate_pem, &made.key_pem).unwrap();
+        let certificate = |role| {
+            let request = pki::CertificateRequest {
+                identity: Identity::new(role, "eu", "one").unwrap(),
+                days: 1,
+                dns_names: vec!["kafila.example.com".to_owned()],
+                addresses: Vec::new(),
+            };
+            let issued = authority.issue(&request, moment).unwrap();
+            CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).unwrap()
+        };
+        assert_eq!(check_gateway(&certificate(Role::Gateway)), Ok(()));
+        let node = check_gateway(&certificate(Role::Worker)).unwrap_err();
+        assert_eq!(node, "that of worker one of region eu, not of a gateway");
+        // The CA's own has no role, like one of a public CA.
+        let foreign = CertificateDer::from_pem_slice(made.certificate_pem.as_bytes()).unwrap();
+        let foreign = check_gateway(&foreign).unwrap_err();
+        assert!(foreign.starts_with("not that of a gateway: "), "{foreign}");
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct Debug {
     /// Address of the metrics of a service or node, such as 10.0.0.7:7111; repeatable
     #[arg(long = "metrics", value_name = "HOST:PORT", action = ArgAction::Append)]
     pub metrics: Vec<String>,
+    /// Most nodes whose logs are read: those with the newest failed allocations first
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub max_nodes: usize,
     /// Log file on this machine, whose last MiB is added; repeatable
     #[arg(long = "log-file", value_name = "FILE", action = ArgAction::Append)]
     pub log_files: Vec<PathBuf>,
@@ -38,10 +41,11 @@ Examples:
   kafila operator debug -duration 10m -interval 1m -metrics 10.0.0.7:7111
   kafila operator debug -log-file /var/log/kafila.log -config-file /etc/kafila/api-gateway.toml
 
-Collects versions, leaders, the scheduler configuration, counts, nodes, failed allocations and open
-evaluations for a bug report, and the last lines of the logs of the gateway and the leaders. With
+Collects versions, leaders, processes, the scheduler configuration, counts, nodes, failed allocations
+and open evaluations for a bug report, and the last lines of the logs of all services and some nodes. With
 -duration these are in captures/0000, captures/0001 and so on, and the logs are read at the end. Job
 specifications, environments and output of tasks are left out. What cannot be collected is named in
-manifest.json. Logs are added as they are, with names of jobs and addresses: read them first.
+manifest.json. Logs have names of jobs and addresses: read them first.
 
-Exit codes: 0 written, also when some parts are missing; 1 nothing was written.";
+Exit codes: 0 written, also when some parts are missing; 1 nothing was written, or no gateway answered
+and the archive has the rest.";

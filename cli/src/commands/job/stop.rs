@@ -75,10 +75,15 @@ async fn stop(
     let label = (!alone).then_some(job.id.as_str());
     if answer.eval_id.is_empty() {
         // Parents of dispatched or periodic jobs have no evaluation. Any other job was purged.
-        if !job.parameterized && !job.periodic {
-            let line = format!("Job {:?} no longer exists: nothing to stop", job.id);
-            context.printer.out(&labelled(label, &line))?;
-        }
+        let id = &job.id;
+        let line = if job.periodic {
+            format!("Job {id:?} stopped: it launches no more jobs. Those that run go on")
+        } else if job.parameterized {
+            format!("Job {id:?} stopped: it can no longer be dispatched. Dispatched jobs go on")
+        } else {
+            format!("Job {id:?} no longer exists: nothing to stop")
+        };
+        context.printer.out(&labelled(label, &line))?;
         return Ok(Exit::Success);
     }
     if args.detach {

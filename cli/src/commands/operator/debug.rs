@@ -1,11 +1,13 @@
 //! `kafila operator debug`: an archive for bug reports.
 //!
-//! [`cluster`] describes the cluster from the gateway's answers, [`local`] reads files and metrics,
-//! [`redact`] removes secrets, [`schedule`] counts repeated captures, [`archive`] writes the result. A part that fails is named in the manifest.
+//! [`cluster`] describes the cluster from the gateway's answers, [`logs`] reads the last lines of processes and
+//! nodes, [`local`] reads files and metrics, [`redact`] removes secrets, [`schedule`] counts repeated captures,
+//! [`archive`] writes the result. A part that fails is named in the manifest.
 
 mod archive;
 mod cluster;
 mod local;
+mod logs;
 mod part;
 mod redact;
 mod schedule;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::signal::ctrl_c;
 use tokio::time::{Instant, sleep_until};
 
+use self::cluster::Cluster;
 use self::part::Part;
 use self::schedule::Schedule;
 use crate::args::operator::debug::Debug;
@@ -46,8 +49,9 @@ pub(crate) async fn run(context: &Context, args: &Debug) -> Result<Exit, Error> 
         None => capture(context, args, "").await,
         Some(schedule) => captures(context, args, schedule).await,
     };
+    let gateway_answered = captured.parts.iter().any(is_of_gateway);
     let mut parts = captured.parts;
-    parts.extend(cluster::logs(&context.connection, &captured.services).await);
+    parts.extend(logs::read(&context.connection, &captured.cluster, args.max_nodes).await);
     parts.extend(args.log_files.iter().map(|file| local::log(file)));
     parts.extend(args.config_files.iter().map(|file| local::config(file)));
     let mut manifest = manifest(&parts, &time.to_string(), &context.connection.address().url);
@@ -68,22 +72,38 @@ pub(crate) async fn run(context: &Context, args: &Debug) -> Result<Exit, Error> 
                 .err(&format!("Missing: {} ({line})", part.name));
         }
     }
-    context.finish(&format!("Created debug archive: {}", path.display()))
+    context
+        .printer
+        .out(&format!("Created debug archive: {}", path.display()))?;
+    if gateway_answered {
+        return Ok(Exit::Success);
+    }
+    Err(Error::text(format!(
+        "Error describing the cluster: no gateway answered at {url}, so the archive has only the metrics and files \
+         of the flags.\nSet another gateway with -address or KAFILA_ADDR.",
+        url = context.connection.address().url
+    )))
+}
+
+/// Tells whether the part exists and is a gateway's answer.
+fn is_of_gateway(part: &Part) -> bool {
+    part.content.is_ok() && !part.name.contains("metrics/")
 }
 
 /// The parts that change with time.
 #[derive(Default)]
 struct Captured {
     parts: Vec<Part>,
-    /// The services with leaders, of the last capture.
-    services: Vec<String>,
+    /// That of the last capture, whose parts are moved out.
+    cluster: Cluster,
     times: Vec<String>,
 }
 
 /// Captures the state of the cluster and the metrics, with names below `folder`.
 async fn capture(context: &Context, args: &Debug, folder: &str) -> Captured {
     let times = vec![now(context).to_string()];
-    let (mut parts, services) = cluster::state(&context.connection).await;
+    let mut cluster = cluster::state(&context.connection).await;
+    let mut parts = std::mem::take(&mut cluster.parts);
     for address in &args.metrics {
         parts.push(local::metrics(address).await);
     }
@@ -92,7 +112,7 @@ async fn capture(context: &Context, args: &Debug, folder: &str) -> Captured {
     }
     Captured {
         parts,
-        services,
+        cluster,
         times,
     }
 }
@@ -117,7 +137,7 @@ async fn captures(context: &Context, args: &Debug, schedule: Schedule) -> Captur
             .err(&format!("Captured {} of {count}", number + 1));
         all.parts.extend(one.parts);
         all.times.extend(one.times);
-        all.services = one.services;
+        all.cluster = one.cluster;
     }
     all
 }

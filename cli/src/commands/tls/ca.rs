@@ -29,9 +29,13 @@ pub(super) fn create(context: &Context, args: &CaCreate) -> Result<Exit, Error> 
     context.finish(&format!(
         "CA certificate written to {certificate}\n\
          CA key written to {key}\n\n\
-         Copy {certificate} to every machine. Keep {key} secret and off the cluster: it creates\n\
-         certificates for every role. Next, create certificates:\n  \
-         kafila tls cert create -role=gateway -ca={certificate} -key={key}"
+         Keep {key} secret and off the cluster: it creates certificates for every role.\n\
+         Next, create certificates of services, nodes and people; each machine needs {certificate}, too:\n  \
+         kafila tls cert create -role=gateway -ca={certificate} -key={key}\n\
+         Or, if this is the CA of etcd, which needs one of its own, those of its members and of the\n\
+         services as its clients; only their machines need {certificate}:\n  \
+         kafila tls cert create -role=etcd -ca={certificate} -key={key}\n  \
+         kafila tls cert create -role=etcd-client -ca={certificate} -key={key}"
     ))
 }
 

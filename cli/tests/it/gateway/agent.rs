@@ -21,12 +21,21 @@ impl Agent for Fake {
             message,
             ..LogLine::default()
         };
+        let secret = self.state().log_secret.clone();
+        let fields = (!secret.is_empty()).then(|| LogField {
+            name: "token".to_owned(),
+            value: secret,
+        });
+        let fields = fields.into_iter().collect();
         let target = request.target.unwrap_or_default();
-        let service = [target.service, target.process].concat();
+        let service = [target.service, target.process, target.node_id].concat();
         let lines = LogLines {
             lines: vec![
                 line("INFO", format!("read at {} of {service:?}", request.filter)),
-                line("DEBUG", format!("recent {}", request.recent)),
+                LogLine {
+                    fields,
+                    ..line("DEBUG", format!("recent {}", request.recent))
+                },
             ],
             dropped: 3,
         };

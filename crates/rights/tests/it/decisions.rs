@@ -56,6 +56,23 @@ fn a_refusal_names_the_caller_the_method_and_the_role_that_is_needed() {
 }
 
 #[test]
+fn what_every_role_may_call_is_refused_to_etcds_in_words() {
+    let path = "/grpc.health.v1.Health/Check";
+    let refusal = check(path, &caller(Role::Etcd), Some("global")).unwrap_err();
+    let text = refusal.to_string();
+    assert!(
+        text.ends_with("it needs any role but etcd and etcd-client"),
+        "{text}"
+    );
+    let refusal = check(path, &Caller::ANONYMOUS, None).unwrap_err();
+    let text = refusal.to_string();
+    assert!(
+        text.contains("needs a client certificate of any role but etcd"),
+        "{text}"
+    );
+}
+
+#[test]
 fn without_a_certificate_a_node_can_only_introduce_itself() {
     let mut open = Vec::new();
     for method in METHODS {

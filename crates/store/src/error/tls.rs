@@ -12,7 +12,7 @@ pub(super) fn describe(problem: &Problem) -> String {
         }
         Problem::Expired => "replace the certificate of that member of etcd",
         Problem::NotYetValid => "compare the clocks of this machine and of etcd's",
-        Problem::WrongName { .. } => {
+        Problem::WrongName { .. } | Problem::WrongServer(_) => {
             "use an address in `etcd.endpoints` that etcd's certificate names"
         }
         Problem::CertificateRequired => "set `etcd.cert_file` and `etcd.key_file`",

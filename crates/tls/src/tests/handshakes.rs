@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::authority::{Authority, Directory, Issued, Valid, credentials};
 use crate::accept::{HandshakeError, accept};
-use crate::connect::{Connector, Expect};
+use crate::connect::{Connector, Expect, ServerCheck};
 use crate::credentials::{Clients, Credentials, Verify};
 use crate::error::Error;
 use crate::problem::Problem;
@@ -154,7 +154,7 @@ async fn a_server_of_another_role_is_refused() {
         panic!("{problem:?}");
     };
     assert_eq!(expected, GATEWAY);
-    assert!(presented[0].contains(BROKER), "{presented:?}");
+    assert_eq!(presented, [BROKER]);
     // The host of the address is another name.
     let (_, byte) = connect(&server, &client, Expect::Host).await;
     let problem = Problem::of(&byte.unwrap_err());
@@ -168,6 +168,31 @@ async fn a_host_is_verified_by_its_address() {
     let client = credentials(&authority, BROKER);
     let (accepted, byte) = connect(&server, &client, Expect::Host).await;
     assert!(accepted.is_ok() && byte.is_ok());
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_meet_the_check_gets_no_request() {
+    let authority = Authority::new();
+    let server = credentials(&authority, GATEWAY);
+    let client = credentials(&authority, BROKER);
+    for (check, expected) in [
+        ((|_| Ok(())) as ServerCheck, None),
+        (
+            |_| Err("that of a node".to_owned()),
+            Some(Problem::WrongServer("that of a node".to_owned())),
+        ),
+    ] {
+        let (client_end, server_end) = pair().await;
+        let connector = Connector::new(client.clone(), named(GATEWAY)).checking(check);
+        let (_, connected) = tokio::join!(
+            accept(&server, server_end),
+            connector.handshake(client_end, "127.0.0.1")
+        );
+        assert_eq!(
+            connected.err().and_then(|error| Problem::of(&error)),
+            expected
+        );
+    }
 }
 
 fn chain(own: &Issued) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
@@ -235,25 +260,60 @@ async fn without_verification_every_server_is_accepted() {
     assert!(accepted.is_ok() && byte.is_ok());
 }
 
-#[tokio::test]
-async fn a_plaintext_client_gets_an_answer_in_its_protocol() {
+/// Sends each part of a greeting, and waits for bytes of the server after the first.
+async fn refused(parts: &[&[u8]]) -> String {
     let authority = Authority::new();
     let server = credentials(&authority, GATEWAY);
-    for (greeting, answer) in [
-        ("GET /v1/jobs HTTP/1.1\r\n\r\n", "HTTP/1.1 400"),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "use https://"),
-    ] {
-        let (mut client, server_end) = pair().await;
-        let calling = async move {
-            client.write_all(greeting.as_bytes()).await.unwrap();
-            let mut bytes = Vec::new();
-            client.read_to_end(&mut bytes).await.unwrap();
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        let (accepted, text) = tokio::join!(accept(&server, server_end), calling);
-        assert!(matches!(accepted, Err(HandshakeError::Plaintext)));
-        assert!(text.contains(answer), "{text:?}");
+    let (mut client, server_end) = pair().await;
+    // Owns the client: the server waits until it has closed.
+    let calling = async move {
+        let mut bytes = Vec::new();
+        for part in parts {
+            client.write_all(part).await.unwrap();
+            if parts.len() > 1 && bytes.is_empty() {
+                client.read_buf(&mut bytes).await.unwrap();
+            }
+        }
+        client.read_to_end(&mut bytes).await.unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let (accepted, text) = tokio::join!(accept(&server, server_end), calling);
+    assert!(matches!(accepted, Err(HandshakeError::Plaintext)));
+    text
+}
+
+#[tokio::test]
+async fn a_plaintext_client_gets_an_answer_in_its_protocol() {
+    for request in ["GET /v1/jobs HTTP/1.1\r\n\r\n", "PUT / HTTP/1.0\r\n\r\n"] {
+        let text = refused(&[request.as_bytes()]).await;
+        assert!(text.starts_with("HTTP/1.1 400"), "{text:?}");
+        assert!(text.contains("use https://"), "{text:?}");
     }
+}
+
+#[tokio::test]
+async fn a_plaintext_request_over_http2_is_answered_on_its_stream() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const HEADERS: &[u8] = &[0, 0, 1, 1, 4, 0, 0, 0, 5, 0x82];
+    let greeting = [PREFACE, SETTINGS].concat();
+    let at_once = [&greeting, HEADERS].concat();
+    // Some clients wait for the server's settings before their first request.
+    for parts in [&[&at_once[..]][..], &[&greeting, HEADERS]] {
+        let text = refused(parts).await;
+        let (before, rest) = text
+            .split_once("grpc-status")
+            .unwrap_or_else(|| panic!("{text:?}"));
+        assert!(before.contains("application/grpc"), "{text:?}");
+        // HEADERS with END_STREAM and END_HEADERS, on the request's stream.
+        assert!(before.contains("\u{1}\u{5}\0\0\0\u{5}"), "{text:?}");
+        // In the answer, and in GOAWAY.
+        assert_eq!(rest.matches("use https://").count(), 2, "{text:?}");
+    }
+    // A client that sends no request.
+    let text = refused(&[&greeting]).await;
+    assert!(!text.contains("grpc-status"), "{text:?}");
+    assert_eq!(text.matches("use https://").count(), 1, "{text:?}");
 }
 
 #[tokio::test]

@@ -13,7 +13,8 @@ const GATEWAY_TIMEOUT: &str = "Timeout expired";
 
 pub(super) fn classify(status: Status, timeout: Duration) -> Kind {
     // A status without a cause is the gateway's, which may tell of connections of its own.
-    if let Some(problem) = StdError::source(&status).and_then(Problem::of) {
+    let seen = StdError::source(&status).and_then(Problem::of);
+    if let Some(problem) = seen.or_else(|| Problem::of_answer(status.message())) {
         return Kind::Tls(problem);
     }
     if let Some(problem) = connect_problem(&status) {

@@ -4,4 +4,6 @@
 
 mod calls;
 mod gateway;
+mod mixed_versions;
+mod readme;
 mod streams;

@@ -152,7 +152,7 @@ impl Operator for Api {
         &self,
         _request: Request<v1::GetVersionRequest>,
     ) -> Result<Response<v1::GetVersionResponse>, Status> {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let version = service_kit::version();
         Ok(Response::new(v1::GetVersionResponse { version }))
     }
 

@@ -14,6 +14,7 @@ mod jobs;
 mod liveness;
 mod logs;
 mod malformed;
+mod mixed_versions;
 mod namespaces;
 mod node_pools;
 mod plan;

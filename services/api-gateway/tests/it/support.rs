@@ -135,7 +135,7 @@ impl Suite {
         });
     }
 
-    fn channel(&self, gateway: usize) -> TracedChannel {
+    pub(crate) fn channel(&self, gateway: usize) -> TracedChannel {
         connect_lazy(&self.gateways[gateway].address).unwrap()
     }
 

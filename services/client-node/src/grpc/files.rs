@@ -35,9 +35,13 @@ pub(super) fn read_alloc_id(text: &str) -> Result<AllocId, Status> {
     text.parse().map_err(invalid)
 }
 
-/// Returns the error of an allocation that this node does not have.
+/// Returns the error of an allocation that this node does not have. The gateway asks for allocations that
+/// were here.
 pub(super) fn not_here(alloc_id: AllocId) -> Status {
-    let message = format!("allocation {alloc_id} is not on this node (any more)");
+    let message = format!(
+        "its node no longer has allocation {alloc_id}: it has ended, and the node has removed its directory \
+         with the logs (section `gc` of the node's settings)"
+    );
     Status::not_found(message)
 }
 

@@ -8,17 +8,28 @@ use serde_json::{Value, json};
 use super::part::Part;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::json::operator::{Leader, SchedulerConfig};
-use crate::output::colour::Colour;
-use crate::render;
+use crate::json::operator::{Leader, Process, SchedulerConfig};
 
 /// Longest list of failed allocations and of evaluations: the newest.
 const LISTED: usize = 100;
 
-/// Returns the state of the cluster, and the services with leaders.
-pub(super) async fn state(connection: &Connection) -> (Vec<Part>, Vec<String>) {
+/// The state of the cluster, and what is needed to read its logs.
+#[derive(Default)]
+pub(super) struct Cluster {
+    pub(super) parts: Vec<Part>,
+    /// The services with leaders.
+    pub(super) services: Vec<String>,
+    /// Empty if a gateway did not list them.
+    pub(super) processes: Vec<v1::Process>,
+    /// Those with the newest failed allocations first, then those that are ready.
+    pub(super) nodes: Vec<v1::Node>,
+}
+
+/// Asks the gateway for the state of the cluster.
+pub(super) async fn state(connection: &Connection) -> Cluster {
     let version = connection.gateway_version().await;
     let leaders = connection.leaders().await;
+    let processes = connection.processes().await;
     let config = connection.scheduler_config().await;
     let nodes = connection.all_nodes().await;
     let jobs = connection.jobs("*", "", 0).await;
@@ -30,6 +41,11 @@ pub(super) async fn state(connection: &Connection) -> (Vec<Part>, Vec<String>) {
     let deployments = connection.deployments("*", "", 0).await;
     let known = leaders.as_deref().unwrap_or_default();
     let services = known.iter().map(|leader| leader.service.clone()).collect();
+    let known_nodes = by_interest(
+        nodes.as_deref().unwrap_or_default(),
+        allocs.as_deref().unwrap_or_default(),
+    );
+    let known_processes = processes.as_deref().unwrap_or_default().to_vec();
     let parts = vec![
         Part::json(
             "gateway.json",
@@ -38,6 +54,10 @@ pub(super) async fn state(connection: &Connection) -> (Vec<Part>, Vec<String>) {
         Part::json(
             "leaders.json",
             leaders.map(|leaders| json!(leaders.iter().map(Leader::from).collect::<Vec<_>>())),
+        ),
+        Part::json(
+            "processes.json",
+            processes.map(|all| json!(all.iter().map(Process::from).collect::<Vec<_>>())),
         ),
         Part::json(
             "scheduler-config.json",
@@ -62,44 +82,27 @@ pub(super) async fn state(connection: &Connection) -> (Vec<Part>, Vec<String>) {
         listed("failed-allocations.json", allocs, is_failed, alloc),
         listed("open-evaluations.json", evals, is_open, eval),
     ];
-    (parts, services)
+    Cluster {
+        parts,
+        services,
+        processes: known_processes,
+        nodes: known_nodes,
+    }
 }
 
-/// Reads the last log lines of the gateway and the leaders of these services.
-pub(super) async fn logs(connection: &Connection, services: &[String]) -> Vec<Part> {
-    let leaders = services.iter().map(String::as_str);
-    let mut parts = Vec::new();
-    for service in std::iter::once("api-gateway").chain(leaders) {
-        let content = recent_lines(connection, service).await;
-        let content = content.map(String::into_bytes);
-        parts.push(Part::new(
-            format!("logs/{service}.recent.txt"),
-            content.map_err(|error| error.to_string()),
-        ));
+/// Returns the nodes of the newest failed allocations, then the others; those that are down last.
+fn by_interest(nodes: &[v1::Node], allocs: &[v1::Allocation]) -> Vec<v1::Node> {
+    let mut newest = BTreeMap::<&str, u64>::new();
+    for alloc in allocs.iter().filter(|alloc| is_failed(alloc)) {
+        let index = newest.entry(&alloc.node_id).or_default();
+        *index = alloc.modify_index.max(*index);
     }
-    parts
-}
-
-async fn recent_lines(connection: &Connection, service: &str) -> Result<String, Error> {
-    let mut stream = connection
-        .monitor(v1::MonitorRequest {
-            target: Some(v1::AgentTarget {
-                service: service.to_owned(),
-                ..v1::AgentTarget::default()
-            }),
-            recent: u32::MAX,
-            recent_only: true,
-            ..v1::MonitorRequest::default()
-        })
-        .await?;
-    let mut text = String::new();
-    while let Some(batch) = connection.next_log_lines(&mut stream).await? {
-        for line in &batch.lines {
-            text.push_str(&render::log::line(line, false, Colour::Off));
-            text.push('\n');
-        }
-    }
-    Ok(text)
+    let mut nodes = nodes.to_vec();
+    nodes.sort_by_key(|node| {
+        let failed = newest.get(node.id.as_str()).copied().unwrap_or_default();
+        (node.status == "down", std::cmp::Reverse(failed))
+    });
+    nodes
 }
 
 /// Counts objects by what `key` returns.

@@ -74,7 +74,7 @@ pub(super) fn config(path: &Path) -> Part {
 }
 
 /// Returns a name without separators of folders.
-fn file_name(text: &str) -> String {
+pub(super) fn file_name(text: &str) -> String {
     let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name: String = text
         .trim_start_matches('/')

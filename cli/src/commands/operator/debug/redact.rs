@@ -1,5 +1,6 @@
 //! Removal of secrets from settings.
 
+use proto::v1;
 use serde_json::Value;
 
 /// Stands for a removed value.
@@ -15,6 +16,16 @@ const SECRET: [&str; 8] = [
     "key",
     "user",
     "auth",
+];
+
+/// As [`SECRET`], in the names of fields of a log, where keys are those of the store and users are callers.
+const SECRET_FIELDS: [&str; 6] = [
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "credential",
+    "authorization",
 ];
 
 /// The marker of private keys as PEM, whatever their kind.
@@ -46,6 +57,32 @@ pub(super) fn redact(value: &mut Value) {
     }
 }
 
+/// Removes the values of fields that may be secrets, private keys, and what [`redact`] removes from URLs.
+/// Services log no secrets; this is for those that come with the words of another program.
+pub(super) fn line(mut line: v1::LogLine) -> v1::LogLine {
+    line.message = text(&line.message);
+    let of_spans = line.spans.iter_mut().flat_map(|span| &mut span.fields);
+    for field in line.fields.iter_mut().chain(of_spans) {
+        let name = field.name.to_lowercase();
+        field.value = match SECRET_FIELDS.iter().any(|word| name.contains(word)) {
+            true => REDACTED.to_owned(),
+            false => text(&field.value),
+        };
+    }
+    line
+}
+
+fn text(text: &str) -> String {
+    if text.contains(PRIVATE_KEY) {
+        return REDACTED.to_owned();
+    }
+    let words = text.split(' ').map(|word| {
+        let redacted = without_secrets(word);
+        redacted.unwrap_or_else(|| word.to_owned())
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a URL without its user, password and query; `None`: it has none of them.
 fn without_secrets(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
@@ -69,6 +106,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn lines_of_a_log_have_no_secrets() {
+        let field = |name: &str, value: &str| v1::LogField {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        let planted = v1::LogLine {
+            message: "cannot fetch https://u:hunter2@h/a?token=hunter2 from h".to_owned(),
+            fields: vec![
+                field("job_id", "web"),
+                field("error", "see http://h/x?k=hunter2"),
+                field("vault_token", "hunter2"),
+            ],
+            spans: vec![v1::LogSpan {
+                name: "rpc".to_owned(),
+                fields: vec![
+                    field("client_secret", "hunter2"),
+                    field("pem", "-----BEGIN EC PRIVATE KEY-----\nhunter2"),
+                ],
+            }],
+            ..v1::LogLine::default()
+        };
+        let cleaned = line(planted);
+        let shown = format!("{cleaned:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(
+            shown.contains("cannot fetch https://") && shown.contains("from h"),
+            "{shown}"
+        );
+        assert_eq!(cleaned.fields[0].value, "web");
+    }
 
     #[test]
     fn secrets_are_removed_wherever_they_are() {

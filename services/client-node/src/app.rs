@@ -1,6 +1,7 @@
 //! Wiring of the agent: construction, run, shutdown.
 
 mod drivers;
+mod hangup;
 mod machine;
 mod names;
 
@@ -22,7 +23,7 @@ use service_kit::{IdSource, Incoming, TracedChannel, Transport};
 use task_drivers::NodeFacts;
 use task_runner::Drivers;
 use task_runner::levels::{Levels, Source, read_usage};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -37,6 +38,7 @@ use crate::error::Error;
 use crate::grpc::files::Files;
 use crate::introduction;
 use crate::metrics::Metrics;
+use crate::node_meta::NodeMeta;
 use crate::session::gateways::Gateways;
 use crate::session::look_ups::LookUps;
 use crate::session::shared::Session;
@@ -47,6 +49,8 @@ use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
 /// next run of the agent sends unacknowledged reports.
 const LAST_REPORTS_LIMIT: Duration = Duration::from_secs(2);
+/// Requests that wait for a look at the machine, which takes up to seconds. Each gets one of its own.
+const REFRESHES: usize = 4;
 /// The address of a node without a server: the discard port (RFC 863).
 const NO_SERVER: &str = "http://127.0.0.1:9";
 
@@ -64,6 +68,8 @@ pub struct App {
     dns: Option<service_dns::Server>,
     /// The certificate that the node renews; `None`: operators do.
     own_certificate: Option<CertificateFiles>,
+    /// SIGHUP makes the agent look at its machine.
+    refreshes_on_hangup: bool,
 }
 
 struct Listeners {
@@ -156,6 +162,7 @@ impl App {
                 volumes,
                 offered: Mutex::default(),
                 vault: vault.as_ref().map(task_vault::Node::probe),
+                meta: node_meta(&config, &opened),
             },
             vault,
             listeners: Some(listeners),
@@ -197,6 +204,7 @@ impl App {
                 volumes: None,
                 offered: Mutex::default(),
                 vault: None,
+                meta: node_meta(&config, &opened),
             },
             vault: None,
             listeners: None,
@@ -271,7 +279,21 @@ impl App {
             listeners: parts.listeners,
             dns: parts.dns,
             own_certificate: parts.own_certificate,
+            refreshes_on_hangup: false,
         }
+    }
+
+    /// As [`App::build`], for an agent that is a process of its own: SIGHUP makes it look at its machine again,
+    /// and does not end it.
+    ///
+    /// # Errors
+    /// Those of [`App::build`].
+    pub fn build_service(config: Config) -> BoxFuture<'static, Result<Self, Error>> {
+        Box::pin(async {
+            let mut app = Self::build(config).await?;
+            app.refreshes_on_hangup = true;
+            Ok(app)
+        })
     }
 
     /// Returns the address for gateways.
@@ -331,11 +353,15 @@ impl App {
             Arc::clone(&self.gateways),
             node_changes,
         );
-        let files = Files {
-            context: Arc::clone(&self.context),
-            agent: Arc::clone(&agent),
-            drain: drain.clone(),
-        };
+        let (refreshes, asked) = mpsc::channel(REFRESHES);
+        let files = Files::new(
+            Arc::clone(&self.context),
+            Arc::clone(&agent),
+            drain.clone(),
+            node.subscribe(),
+            Arc::clone(&self.machine.meta),
+            refreshes.clone(),
+        );
         self.registry.set_ready(true);
         let registry = self.registry.clone();
         let watching = async {
@@ -359,9 +385,14 @@ impl App {
             self.config.shutdown_grace_period,
             (drain.clone(), ended.clone()),
         );
-        let fingerprinting = self
-            .machine
-            .watch(&self.config, &self.context, node, ended.clone());
+        let fingerprinting =
+            self.machine
+                .watch(&self.config, &self.context, node, asked, ended.clone());
+        let hearing = async {
+            if self.refreshes_on_hangup {
+                hangup::refresh(refreshes, ended.clone()).await;
+            }
+        };
         let collecting = gc::run(&self.context, &agent, self.config.gc, ended.clone());
         let renewing = introduction::keep_renewed(
             &self.context,
@@ -390,7 +421,7 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -399,6 +430,7 @@ impl App {
             renewing,
             measuring,
             naming,
+            hearing,
             ending
         );
         served.and(watched)
@@ -467,6 +499,12 @@ fn make_networks(config: &Config, opened: &Opened) -> Option<Arc<Networks>> {
         state_dir: state_dir.join("networks"),
         boot_id: boot_id(),
     })))
+}
+
+/// Returns the node's metadata, with what an earlier run of the agent stored.
+fn node_meta(config: &Config, opened: &Opened) -> Arc<NodeMeta> {
+    let (fixed, dynamic) = (config.meta.clone(), opened.restored.meta.clone());
+    Arc::new(NodeMeta::new(fixed, dynamic))
 }
 
 fn make_drivers(config: &Config, opened: &Opened) -> Drivers {

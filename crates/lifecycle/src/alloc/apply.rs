@@ -91,6 +91,9 @@ impl AllocRunner {
                     runner.record(task_event::driver_message(cx.now.wall, &message));
                 })
             }
+            Event::Signaling { task, signal } => self.with_task(&mut step, &task, |runner, cx| {
+                runner.record(task_event::signaling(cx.now.wall, &signal));
+            }),
             Event::DownloadingArtifacts { task } => {
                 self.with_task(&mut step, &task, |runner, cx| {
                     runner.record(task_event::downloading_artifacts(cx.now.wall));

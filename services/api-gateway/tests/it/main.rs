@@ -16,6 +16,7 @@ mod logs;
 mod malformed;
 mod namespaces;
 mod node_pools;
+mod node_requests;
 mod plan;
 mod reads;
 mod reports;

@@ -1,10 +1,9 @@
 //! Refusals and failures; each names the path as the user knows it.
 
+use std::fmt::Display;
 use std::io;
 
 use nix::errno::Errno;
-
-use crate::place::Place;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,7 +36,7 @@ pub enum Error {
 
 impl Error {
     /// Returns the meaning of an error of the system at a place.
-    pub(crate) fn of(place: &Place, error: Errno) -> Self {
+    pub(crate) fn of(place: &impl Display, error: Errno) -> Self {
         let path = place.to_string();
         match error {
             Errno::ENOENT => Self::NotFound { path },
@@ -52,7 +51,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(place: &Place, source: io::Error) -> Self {
+    pub(crate) fn io(place: &impl Display, source: io::Error) -> Self {
         match source.raw_os_error() {
             Some(number) => Self::of(place, Errno::from_raw(number)),
             None => Self::Io {

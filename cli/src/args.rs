@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
 
+pub mod action;
 pub mod alloc;
 pub mod deployment;
 pub mod dev;
@@ -28,6 +29,8 @@ pub mod tls;
 mod values;
 pub mod var;
 pub mod volume;
+
+pub use values::Escape;
 
 /// The root command.
 #[derive(Debug, Parser)]
@@ -231,6 +234,10 @@ pub enum Command {
     Logs(alloc::Logs),
     /// Alias of: kafila alloc exec
     Exec(alloc::Exec),
+    /// Alias of: kafila alloc fs
+    Fs(alloc::fs::Fs),
+    /// Alias of: kafila job action
+    Action(action::Action),
     // Old names that scripts still use.
     #[command(hide = true)]
     AllocStatus(alloc::Status),

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::resolve::{self, Object};
 
+mod action;
 mod alloc;
 mod complete;
 mod completions;
@@ -91,6 +92,16 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Alloc(alloc_args::Command::Exec(args)) | Command::Exec(args) => {
             alloc::exec::run(context, &args).await
         }
+        Command::Alloc(alloc_args::Command::Fs(args)) | Command::Fs(args) => {
+            Box::pin(alloc::fs::run(context, &args)).await
+        }
+        Command::Alloc(alloc_args::Command::Signal(args)) => {
+            alloc::signal::run(context, &args).await
+        }
+        Command::Alloc(alloc_args::Command::Stats(args)) => alloc::stats::run(context, &args).await,
+        Command::Job(job_args::Command::Action(args)) | Command::Action(args) => {
+            Box::pin(action::run(context, &args)).await
+        }
         Command::Alloc(alloc_args::Command::Checks(args)) => {
             alloc::checks::run(context, &args).await
         }
@@ -109,6 +120,15 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Node(crate::args::node::Command::Introduction(command)) => {
             node::introduction::run(context, &command).await
+        }
+        Command::Node(crate::args::node::Command::Meta(command)) => {
+            node::meta::run(context, &command).await
+        }
+        Command::Node(crate::args::node::Command::Stats(args)) => {
+            node::control::stats(context, &args).await
+        }
+        Command::Node(crate::args::node::Command::Refresh(args)) => {
+            node::control::refresh(context, &args).await
         }
         Command::Node(crate::args::node::Command::Pool(command)) => {
             node_pool::run(context, &command).await
@@ -205,12 +225,24 @@ async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
     match resolve::any_object(&context.connection, prefix, &style).await? {
         Object::Job(stub) => job::status::show(context, &job(None), &stub).await,
         Object::Allocation(alloc) => {
-            alloc::status::show(context, &alloc, args.verbose, false, args.json).await
+            let shown = alloc::status::Shown {
+                verbose: args.verbose,
+                json: args.json,
+                ..alloc::status::Shown::default()
+            };
+            alloc::status::show(context, &alloc, shown).await
         }
         Object::Evaluation(eval) => eval::show(context, &eval, args.verbose, args.json).await,
         Object::Deployment(deployment) => {
             deployment::show(context, &deployment, args.verbose, args.json).await
         }
-        Object::Node(node) => node::show(context, &node, args.verbose, false, args.json).await,
+        Object::Node(node) => {
+            let shown = node::Shown {
+                verbose: args.verbose,
+                json: args.json,
+                ..node::Shown::default()
+            };
+            node::show(context, &node, shown).await
+        }
     }
 }

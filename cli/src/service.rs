@@ -14,13 +14,16 @@ use crate::args::service::{Command, ServiceArgs};
 /// Loads the configuration of a service, builds it and runs it until a signal.
 macro_rules! run {
     ($service:ident, $name:literal, $args:expr) => {
+        run!($service, $name, $args, build)
+    };
+    ($service:ident, $name:literal, $args:expr, $build:ident) => {
         match configured::<$service::Config>($name, $args) {
             Ok(config) if $args.print_config => show(&config),
             Ok(config) => {
                 let telemetry: TelemetryConfig = config.telemetry.clone();
                 run_service($name, &telemetry, |drain| async move {
                     let app = tokio::select! {
-                        app = $service::App::build(config) => app?,
+                        app = $service::App::$build(config) => app?,
                         // A node that waits for its certificate, for example.
                         () = drain.cancelled() => return Ok(()),
                     };
@@ -43,7 +46,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::PlanApplier(args) => run!(plan_applier, "plan-applier", &args),
         Command::DeploymentWatcher(args) => run!(deployment_watcher, "deployment-watcher", &args),
         Command::ClusterController(args) => run!(cluster_controller, "cluster-controller", &args),
-        Command::ClientNode(args) => run!(client_node, "client-node", &args),
+        Command::ClientNode(args) => run!(client_node, "client-node", &args, build_service),
     }
 }
 

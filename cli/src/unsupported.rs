@@ -53,21 +53,12 @@ const ETCD: &str = "the state is in etcd: use etcdctl";
 /// Sorted by name. A test checks that no supported command is listed.
 const COMMANDS: &[Command] = &[
     command("acl", NO_USERS),
-    command("action", "run it as a batch job with kafila job run FILE"),
     command(
         "agent",
         "start each service (see kafila api-gateway -help), or all with kafila dev",
     ),
     command("agent-info", NO_AGENT),
-    command(
-        "alloc fs",
-        "use 'kafila alloc logs ID' for the output of tasks; other files are on the node",
-    ),
     command("alloc pause", NO_ENTERPRISE),
-    command(
-        "alloc signal",
-        "log in to the node, which 'kafila alloc status ID' shows",
-    ),
     command(
         "check",
         "use the gateway's gRPC health service, grpc.health.v1.Health",
@@ -78,23 +69,11 @@ const COMMANDS: &[Command] = &[
         "each service validates its settings when it starts",
     ),
     command("fmt", NO_PART),
-    command(
-        "fs",
-        "use 'kafila alloc logs ID' for the output of tasks; other files are on the node",
-    ),
-    command(
-        "job action",
-        "run it as a batch job with kafila job run FILE",
-    ),
     command("job start", "use kafila job run FILE"),
     command("license", "Kafila needs no license"),
     command("login", NO_USERS),
     command("node config", "use the setting gateways of the client-node"),
     command("node identity", NO_USERS),
-    command(
-        "node meta",
-        "use the setting meta of the client-node, for example -set meta.rack=r1",
-    ),
     command("node-drain", "use kafila node drain"),
     command("operator api", "the API is gRPC: use grpcurl"),
     command("operator autopilot", ETCD),
@@ -145,7 +124,6 @@ const FLAGS: &[Flag] = &[
         "verbose",
         "logs are always printed in full",
     ),
-    flag(&["alloc status"], "stats", "log in to the node"),
     flag(
         &["deployment status"],
         "wait",
@@ -175,7 +153,6 @@ const FLAGS: &[Flag] = &[
         "vault-namespace",
         NO_ENTERPRISE,
     ),
-    flag(&["node status"], "stats", "log in to the node"),
 ];
 
 /// Returns the message for an unsupported command; `None` if Nomad has no such command either.
@@ -264,7 +241,7 @@ mod tests {
             ("kafila job start web", Some("'job start'")),
             ("kafila --address=a:1 job start", Some("'job start'")),
             ("kafila acl token create --name=x", Some("'acl'")),
-            ("kafila fs 8a3f /", Some("'fs'")),
+            ("kafila fs 8a3f /", None),
             ("kafila exec 8a3f sh", None),
             (
                 "kafila system reconcile summaries",
@@ -287,7 +264,7 @@ mod tests {
     #[test]
     fn a_flag_is_found_for_the_commands_that_have_it_in_nomad() {
         let table = [
-            ("kafila node status", "--stats", true),
+            ("kafila node status", "--token", true),
             ("kafila job status", "--stats", false),
             ("kafila job status", "--token=x", true),
             ("kafila", "--region", true),

@@ -8,8 +8,9 @@ use prost::Message as _;
 /// The messages of this file are the types of the crate `spec`.
 const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
 
-const FILES: [&str; 24] = [
+const FILES: [&str; 27] = [
     "kafila/v1/agent.proto",
+    "kafila/v1/alloc_file.proto",
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/csi.proto",
@@ -21,10 +22,12 @@ const FILES: [&str; 24] = [
     JOB_SPEC,
     "kafila/v1/namespace.proto",
     "kafila/v1/node.proto",
+    "kafila/v1/node_control.proto",
     "kafila/v1/node_pool.proto",
     "kafila/v1/operator.proto",
     "kafila/v1/scaling_policy.proto",
     "kafila/v1/service.proto",
+    "kafila/v1/usage.proto",
     "kafila/v1/variable.proto",
     "kafila/v1/volume.proto",
     "kafila/internal/v1/broker.proto",

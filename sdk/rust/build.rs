@@ -16,7 +16,7 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 16] = [
+const SETTING: [&str; 18] = [
     "Agent/SetLogLevel",
     "CsiVolumes/Create",
     "CsiVolumes/Detach",
@@ -25,6 +25,8 @@ const SETTING: [&str; 16] = [
     "Jobs/TagVersion",
     "Namespaces/Upsert",
     "NodePools/Upsert",
+    "Nodes/ApplyMeta",
+    "Nodes/Refresh",
     "Nodes/Revoke",
     "Nodes/UpdateDrain",
     "Nodes/UpdateEligibility",

@@ -151,6 +151,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("task-drivers", &["duration", "model", "blocking"]),
     ("alloc-network", &["model", "service-kit"]),
     ("csi", &[]),
+    ("alloc-files", &[]),
     ("csi-node", &["blocking", "csi", "model"]),
     ("csi-test-kit", &["csi"]),
     (
@@ -235,6 +236,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &[
     "admission",
     "agent",
+    "alloc-files",
     "alloc-network",
     "api-view",
     "applier",

@@ -1,5 +1,9 @@
 //! `kafila alloc …`
 
+pub mod fs;
+pub mod signal;
+pub mod stats;
+
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -8,8 +12,14 @@ pub enum Command {
     Status(Status),
     /// Print the output of a task
     Logs(Logs),
+    /// List the files of an allocation, and print one
+    Fs(fs::Fs),
     /// Run a command in a running task
     Exec(Exec),
+    /// Send a signal to tasks of an allocation
+    Signal(signal::Signal),
+    /// Measure what the tasks of an allocation use
+    Stats(stats::Stats),
     /// Restart tasks of an allocation in place
     Restart(Restart),
     /// Stop an allocation; the scheduler replaces it
@@ -148,6 +158,9 @@ pub struct Status {
     /// Leave out task events
     #[arg(long)]
     pub short: bool,
+    /// Measure what the running tasks use
+    #[arg(long, conflicts_with = "json")]
+    pub stats: bool,
     /// Show full IDs, times and placement scores
     #[arg(long)]
     pub verbose: bool,
@@ -160,6 +173,7 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   kafila alloc status 8a3f2c1e
   kafila alloc status -verbose 8a3f2c1e
+  kafila alloc status -stats 8a3f2c1e          with cpu and memory of its tasks
   kafila alloc status -json 8a3f2c1e | jq -r .ClientStatus
 
 Exit codes: 0 shown; 1 no such allocation, ambiguous, or the gateway did not answer.";

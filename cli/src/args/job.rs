@@ -48,6 +48,8 @@ pub enum Command {
     Periodic(operations::Periodic),
     /// Create an evaluation of a job
     Eval(operations::Eval),
+    /// Run an action of a task: a command that its job names
+    Action(super::action::Action),
     /// List a job's allocations
     Allocs(operations::Allocs),
     /// List a job's deployments

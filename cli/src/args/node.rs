@@ -1,7 +1,9 @@
 //! `kafila node …`
 
+pub mod control;
 pub mod drain;
 pub mod introduction;
+pub mod meta;
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -18,6 +20,13 @@ pub enum Command {
     /// Manage the tokens with which nodes join
     #[command(subcommand, alias = "intro")]
     Introduction(introduction::Command),
+    /// Set and show metadata of a node that runs
+    #[command(subcommand)]
+    Meta(meta::Command),
+    /// Measure what is in use on a node's machine
+    Stats(control::Stats),
+    /// Let a node look at its machine again
+    Refresh(control::Refresh),
     /// Manage node pools
     #[command(subcommand)]
     Pool(super::node_pool::Command),
@@ -44,6 +53,9 @@ pub struct Status {
     /// One node: leave out drivers and allocated resources
     #[arg(long)]
     pub short: bool,
+    /// One node: measure what is in use on its machine
+    #[arg(long, conflicts_with = "json")]
+    pub stats: bool,
     #[command(flatten)]
     pub page: Page,
     /// Show full IDs and times, addresses and attributes
@@ -60,6 +72,7 @@ Examples:
   kafila node status -allocs -os
   kafila node status 4d2ba53b
   kafila node status -self                     the node of this machine
+  kafila node status -stats 4d2ba53b           with cpu, memory and disks in use
   kafila node status -verbose 4d2ba53b         with the attributes that constraints can use
 
 Exit codes: 0 shown; 1 no such node, ambiguous, or the gateway did not answer.";

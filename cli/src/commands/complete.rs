@@ -104,6 +104,7 @@ fn of_flag(flag: &str) -> Option<Noun> {
         "job" => Some(Noun::Job),
         "namespace" => Some(Noun::Namespace),
         "node" | "node-id" => Some(Noun::Node),
+        "alloc" => Some(Noun::Allocation),
         "node-pool" => Some(Noun::NodePool),
         _ => None,
     }
@@ -112,8 +113,9 @@ fn of_flag(flag: &str) -> Option<Noun> {
 /// Returns the noun of the first argument of a command.
 fn of_command(path: &[&str]) -> Option<Noun> {
     Some(match path {
+        ["job", "action"] | ["node", "meta", ..] => return None,
         ["job", ..] | ["status" | "stop" | "inspect"] => Noun::Job,
-        ["alloc", ..] | ["logs" | "exec" | "alloc-status"] => Noun::Allocation,
+        ["alloc", ..] | ["logs" | "exec" | "fs" | "alloc-status"] => Noun::Allocation,
         ["eval", ..] | ["eval-status"] => Noun::Evaluation,
         ["deployment", ..] => Noun::Deployment,
         ["node", "introduction", ..] => return None,
@@ -209,6 +211,11 @@ mod tests {
             ("node drain -enable", Some(Noun::Node)),
             ("node pool info", Some(Noun::NodePool)),
             ("node introduction revoke", None),
+            ("node meta apply", None),
+            ("node meta apply -node-id", Some(Noun::Node)),
+            ("action", None),
+            ("job action -alloc", Some(Noun::Allocation)),
+            ("alloc fs", Some(Noun::Allocation)),
             ("job status -namespace", Some(Noun::Namespace)),
             ("var get", Some(Noun::Variable)),
             ("job", None),

@@ -1,7 +1,9 @@
 //! `kafila node …`
 
+pub(crate) mod control;
 pub(crate) mod drain;
 pub(crate) mod introduction;
+pub(crate) mod meta;
 
 use std::collections::HashMap;
 
@@ -18,15 +20,21 @@ use crate::render;
 use crate::resolve;
 
 pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+    let shown = Shown {
+        verbose: args.verbose,
+        short: args.short,
+        json: args.json,
+        stats: args.stats,
+    };
     if args.this {
         let node = local_node::find(context).await?;
-        return show(context, &node, args.verbose, args.short, args.json).await;
+        return show(context, &node, shown).await;
     }
     match &args.id {
         Some(prefix) => {
             let style = context.style_err(args.verbose);
             let node = resolve::node(&context.connection, prefix, &style).await?;
-            show(context, &node, args.verbose, args.short, args.json).await
+            show(context, &node, shown).await
         }
         None => list(context, args).await,
     }
@@ -68,24 +76,45 @@ async fn running(context: &Context) -> Result<HashMap<String, usize>, Error> {
     Ok(counts)
 }
 
+/// Returns the node with this start of its id; without one, the node of this machine.
+pub(super) async fn chosen(context: &Context, prefix: Option<&str>) -> Result<v1::Node, Error> {
+    match prefix {
+        Some(prefix) => resolve::node(&context.connection, prefix, &context.style_err(false)).await,
+        None => local_node::find(context).await,
+    }
+}
+
+/// The form in which a node is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shown {
+    pub(super) verbose: bool,
+    pub(super) short: bool,
+    pub(super) json: bool,
+    pub(super) stats: bool,
+}
+
 /// Shows one node.
-pub(super) async fn show(
-    context: &Context,
-    node: &v1::Node,
-    verbose: bool,
-    short: bool,
-    json: bool,
-) -> Result<Exit, Error> {
-    if json {
+pub(super) async fn show(context: &Context, node: &v1::Node, shown: Shown) -> Result<Exit, Error> {
+    if shown.json {
         return context.finish(&pretty(&json::node::Node::from(node)));
     }
     let allocs = context.connection.node_allocations(&node.id).await?;
     let status = render::node::Status {
         node,
         allocs: &allocs,
-        short,
+        short: shown.short,
     };
-    context.finish(&status.render(&context.style(verbose)))
+    let style = context.style(shown.verbose);
+    let mut text = status.render(&style);
+    if shown.stats {
+        // What is known is shown, whether or not the node answers.
+        let body = match context.connection.node_stats(&node.id).await {
+            Ok(usage) => render::usage::host(&usage, &style),
+            Err(error) => format!("{error}\n"),
+        };
+        text.push_str(&style.section("Host Resource Utilization", &body));
+    }
+    context.finish(&text)
 }
 
 pub(super) async fn eligibility(context: &Context, args: &Eligibility) -> Result<Exit, Error> {

@@ -124,4 +124,77 @@ impl Connection {
         let doing = format!("reading logs of task {task:?}");
         self.call_waiting(&doing, stream.next()).await
     }
+
+    /// Lists a directory of an allocation.
+    pub(crate) async fn files(
+        &self,
+        alloc_id: &str,
+        path: &str,
+    ) -> Result<v1::ListFilesResponse, Error> {
+        let message = v1::ListFilesRequest {
+            alloc_id: alloc_id.to_owned(),
+            path: path.to_owned(),
+        };
+        let doing = format!("listing {path:?} of allocation {alloc_id}");
+        self.call(&doing, self.api().allocations().list_files(message))
+            .await
+    }
+
+    /// Returns the facts of a file of an allocation.
+    pub(crate) async fn file(&self, alloc_id: &str, path: &str) -> Result<v1::FileInfo, Error> {
+        let message = v1::GetFileRequest {
+            alloc_id: alloc_id.to_owned(),
+            path: path.to_owned(),
+        };
+        let doing = format!("looking at {path:?} of allocation {alloc_id}");
+        let answer: v1::GetFileResponse = self
+            .call(&doing, self.api().allocations().get_file(message))
+            .await?;
+        Ok(answer.file.unwrap_or_default())
+    }
+
+    /// Opens the stream of a file; the timeout applies to opening it.
+    pub(crate) async fn read_file(
+        &self,
+        message: v1::ReadFileRequest,
+    ) -> Result<Opened<v1::FileChunk>, Error> {
+        let doing = format!("reading {:?}", message.path);
+        self.call(&doing, self.api().allocations().read_file(message))
+            .await
+    }
+
+    /// Returns the next part of a file; `None` at the end.
+    pub(crate) async fn next_file_chunk(
+        &self,
+        path: &str,
+        stream: &mut Opened<v1::FileChunk>,
+    ) -> Result<Option<v1::FileChunk>, Error> {
+        let doing = format!("reading {path:?}");
+        self.call_waiting(&doing, stream.next()).await
+    }
+
+    /// Sends a signal to tasks. Not retried after an unknown outcome, which would send it twice.
+    pub(crate) async fn signal(
+        &self,
+        message: v1::SignalAllocationRequest,
+    ) -> Result<v1::SignalAllocationResponse, Error> {
+        let doing = format!("signalling allocation {}", message.alloc_id);
+        self.call(&doing, self.api().allocations().signal(message))
+            .await
+    }
+
+    /// Measures what tasks of an allocation use; an empty `task` means all.
+    pub(crate) async fn allocation_stats(
+        &self,
+        alloc_id: &str,
+        task: &str,
+    ) -> Result<v1::GetAllocationStatsResponse, Error> {
+        let message = v1::GetAllocationStatsRequest {
+            alloc_id: alloc_id.to_owned(),
+            task: task.to_owned(),
+        };
+        let doing = format!("measuring allocation {alloc_id}");
+        self.call(&doing, self.api().allocations().get_stats(message))
+            .await
+    }
 }

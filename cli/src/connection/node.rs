@@ -182,4 +182,52 @@ impl Connection {
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.revocations, next_token))
     }
+
+    /// Measures what is in use on a node.
+    pub(crate) async fn node_stats(&self, node_id: &str) -> Result<v1::NodeUsage, Error> {
+        let message = v1::GetNodeStatsRequest {
+            node_id: node_id.to_owned(),
+        };
+        let doing = format!("measuring node {node_id}");
+        let answer: v1::GetNodeStatsResponse = self
+            .call(&doing, self.api().nodes().get_stats(message))
+            .await?;
+        Ok(answer.usage.unwrap_or_default())
+    }
+
+    /// Returns the metadata of a node.
+    pub(crate) async fn node_meta(&self, node_id: &str) -> Result<v1::NodeMeta, Error> {
+        let message = v1::GetNodeMetaRequest {
+            node_id: node_id.to_owned(),
+        };
+        let doing = format!("querying metadata of node {node_id}");
+        let answer: v1::GetNodeMetaResponse = self
+            .call(&doing, self.api().nodes().get_meta(message))
+            .await?;
+        Ok(answer.meta.unwrap_or_default())
+    }
+
+    /// Changes the dynamic metadata of a node. Idempotent.
+    pub(crate) async fn apply_node_meta(
+        &self,
+        message: v1::ApplyNodeMetaRequest,
+    ) -> Result<v1::NodeMeta, Error> {
+        let doing = format!("applying metadata of node {}", message.node_id);
+        let answer: v1::ApplyNodeMetaResponse = self
+            .call(&doing, self.api().nodes().apply_meta(message))
+            .await?;
+        Ok(answer.meta.unwrap_or_default())
+    }
+
+    /// Lets a node look at its machine; returns what has changed. Idempotent.
+    pub(crate) async fn refresh_node(&self, node_id: &str) -> Result<Vec<String>, Error> {
+        let message = v1::RefreshNodeRequest {
+            node_id: node_id.to_owned(),
+        };
+        let doing = format!("refreshing node {node_id}");
+        let answer: v1::RefreshNodeResponse = self
+            .call(&doing, self.api().nodes().refresh(message))
+            .await?;
+        Ok(answer.changed)
+    }
 }

@@ -215,6 +215,13 @@ fn events(events: &[v1::TaskEvent], style: &Style) -> Table {
     table
 }
 
+/// Names tasks: `task "a"`, `tasks "a", "b"`.
+pub(crate) fn named(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    let noun = if names.len() == 1 { "task" } else { "tasks" };
+    format!("{noun} {}", quoted.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

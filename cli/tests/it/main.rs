@@ -14,6 +14,7 @@ mod fixtures;
 
 mod command;
 mod gateway;
+mod hand;
 mod state;
 
 mod alloc_exec;

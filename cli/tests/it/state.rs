@@ -73,6 +73,14 @@ pub(crate) struct FakeState {
     pub(crate) explain_requests: Vec<v1::ExplainEvaluationRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,
     pub(crate) exec_starts: Vec<v1::ExecStart>,
+    /// Path → contents.
+    pub(crate) files: HashMap<String, String>,
+    pub(crate) read_requests: Vec<v1::ReadFileRequest>,
+    pub(crate) signal_requests: Vec<v1::SignalAllocationRequest>,
+    pub(crate) node_meta: v1::NodeMeta,
+    pub(crate) meta_requests: Vec<v1::ApplyNodeMetaRequest>,
+    /// Parts that the next refresh finds changed.
+    pub(crate) node_changes: Vec<String>,
     pub(crate) restart_requests: Vec<v1::RestartAllocationRequest>,
     /// Refusals of the next restarts.
     pub(crate) restart_refusals: VecDeque<Status>,

@@ -4,12 +4,13 @@
 //! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, and [`marks`]
 //! calls them stable and tags them. [`mod@dispatch`], [`mod@force`], [`mod@evaluate`],
 //! [`mod@scale`] and [`mod@stop_alloc`] are the other operations; [`shutdown_delay`] is about stops
-//! without delays. [`restart_alloc`] and [`logs`]
-//! find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
+//! without delays. [`restart_alloc`], [`alloc_request`] and
+//! [`logs`] find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
 //! [`docker_config`] checks docker tasks; [`namespace_rules`] restricts a job to what its namespace
 //! allows, and [`region`] to the cluster's region; [`request_id`] makes a retry find the first attempt.
 
 pub mod alloc_node;
+pub mod alloc_request;
 pub mod decision;
 pub mod deregister;
 pub mod dispatch;

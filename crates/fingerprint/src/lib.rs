@@ -4,10 +4,11 @@
 //! In reading order: [`config`] holds the operator's settings; [`devices`] checks the declared
 //! devices; [`cpu`], [`cores`], [`memory`], [`disk`], [`host`] and [`network`] each read one part of
 //! the machine; [`offers`] resolves host networks, reserved ports and host volumes once, at start;
-//! [`node`](mod@node) puts the record together. A value that cannot be read is left out, except for
+//! [`node`](mod@node) puts the record together, with [`meta`]data of settings and of operators. A value that cannot be read is left out, except for
 //! a core's speed, which has a low default.
 
 mod attributes;
+mod changes;
 pub mod config;
 mod cores;
 mod cpu;
@@ -16,10 +17,12 @@ mod disk;
 mod error;
 mod host;
 mod memory;
+pub mod meta;
 mod network;
 mod node;
 mod offers;
 
+pub use changes::changes;
 pub use config::{Config, DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 pub use error::Error;
 pub use node::{Agent, Plugins, node};

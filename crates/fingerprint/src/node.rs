@@ -12,7 +12,7 @@ use task_drivers::Fingerprint;
 use crate::attributes::Attributes;
 use crate::config::Config;
 use crate::offers::Offers;
-use crate::{cores, cpu, disk, host, memory, network};
+use crate::{cores, cpu, disk, host, memory, meta, network};
 
 /// The agent's own part of the record.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct Agent<'a> {
     /// Attributes that the agent has probed: of networks for allocations, and of Vault.
     pub probed: &'a BTreeMap<String, String>,
     pub plugins: &'a Plugins,
+    /// Metadata that operators have set at run time.
+    pub meta: &'a meta::Dynamic,
 }
 
 /// Plugins of storage that tasks provide to the node, by id.
@@ -79,7 +81,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
         node_class: config.node_class.clone(),
         address: address.to_owned(),
         attributes,
-        meta: config.meta.clone(),
+        meta: meta::merge(&config.meta, agent.meta),
         drivers: drivers
             .iter()
             .map(|(name, found)| ((*name).to_owned(), info(found)))
@@ -143,6 +145,7 @@ mod tests {
                     controllers: BTreeMap::new(),
                 }
             },
+            meta: const { &BTreeMap::new() },
         }
     }
 

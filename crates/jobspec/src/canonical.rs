@@ -5,6 +5,7 @@
 //! The gateway checks rules that need the cluster's state: does the namespace exist, may the caller
 //! do this, may an existing job change its type.
 
+mod action;
 mod artifact;
 mod check;
 mod constraint;

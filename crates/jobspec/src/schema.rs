@@ -30,6 +30,7 @@ const EXTRAS: &[&Extra] = &[
     &group::NETWORK,
     &group::PORT,
     &task::TASK,
+    &task::ACTION,
     &task::TEMPLATE,
     &task::VAULT,
     &task::TASK_SCALING,

@@ -88,6 +88,8 @@ pub enum Event {
     Stop { skip_delays: bool },
     /// A requested restart, which costs no attempt.
     Restart { scope: RestartScope, reason: String },
+    /// An operator's signal is sent to a running task.
+    Signaling { task: String, signal: String },
     /// A deadline may have passed.
     Tick,
 }

@@ -165,6 +165,14 @@ pub(crate) fn killed(time: Timestamp) -> TaskEvent {
     event("Killed", time, "Task killed")
 }
 
+/// Source: Nomad's type and detail of the event.
+pub(crate) fn signaling(time: Timestamp, signal: &str) -> TaskEvent {
+    with(
+        event("Signaling", time, format!("Sending {signal} to the task")),
+        &[("signal", signal.to_owned())],
+    )
+}
+
 pub(crate) fn restart_signaled(time: Timestamp, reason: &str) -> TaskEvent {
     with(
         event("Restart Signaled", time, reason),

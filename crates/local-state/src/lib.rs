@@ -23,6 +23,6 @@ pub use error::Error;
 pub use identity::{CertifiedId, Identity};
 pub use memory::Memory;
 pub use metrics::Metrics;
-pub use records::{NodeState, Restored, Stored, decode};
+pub use records::{DynamicMeta, NodeState, Restored, Stored, decode};
 pub use state::LocalState;
 pub use storage::{Opened, Storage, kept_node_id};

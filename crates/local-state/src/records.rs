@@ -1,7 +1,7 @@
 //! Keys and values of the local state.
 //!
 //! Shape: `alloc/<id>` → the assignment; `runner/<id>` → its lifecycle state; `acked/<id>` → digest
-//! of the acknowledged report; `told/<id>` → [`LastReport`]; `node` → [`NodeState`]. Values are JSON.
+//! of the acknowledged report; `told/<id>` → [`LastReport`]; `node` → [`NodeState`]; `meta/dynamic` → [`DynamicMeta`]. Values are JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,12 @@ use model::{AllocId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tracing::{error, warn};
+
+/// Older agents ignore it: it has the form of an allocation's key, without an id.
+const DYNAMIC_META: &str = "meta/dynamic";
+
+/// Metadata that operators set at run time: name → value; `None`: the one of the settings is removed.
+pub type DynamicMeta = BTreeMap<String, Option<String>>;
 
 /// A key of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +29,7 @@ pub(crate) enum Key {
     /// Its last report.
     LastReport(AllocId),
     Node,
+    DynamicMeta,
 }
 
 impl Key {
@@ -33,6 +40,7 @@ impl Key {
             Self::Acked(id) => format!("acked/{id}"),
             Self::LastReport(id) => format!("told/{id}"),
             Self::Node => "node".to_owned(),
+            Self::DynamicMeta => DYNAMIC_META.to_owned(),
         }
     }
 }
@@ -63,11 +71,16 @@ pub struct Stored {
 #[derive(Clone, Debug, Default)]
 pub struct Restored {
     pub node: NodeState,
+    pub meta: DynamicMeta,
     pub allocs: BTreeMap<AllocId, Stored>,
 }
 
 impl Restored {
     pub(crate) fn add(&mut self, key: &str, value: &[u8]) {
+        if key == DYNAMIC_META {
+            self.meta = decode(key, value).unwrap_or_default();
+            return;
+        }
         let Some((kind, id)) = key.split_once('/') else {
             self.node = decode(key, value).unwrap_or_default();
             return;

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::queue::{CLOSE_LIMIT, QUEUE, Write};
-use crate::records::{Key, NodeState, Restored};
+use crate::records::{DynamicMeta, Key, NodeState, Restored};
 use crate::writer::{Reopen, Writer};
 
 const FILE: &str = "state.redb";
@@ -183,6 +183,10 @@ impl LocalState {
 
     pub async fn put_node(&self, state: &NodeState) {
         self.put(Key::Node, state).await;
+    }
+
+    pub async fn put_meta(&self, meta: &DynamicMeta) {
+        self.put(Key::DynamicMeta, meta).await;
     }
 
     /// Forgets an allocation.

@@ -322,6 +322,18 @@ pub struct Task {
     /// The plugin of storage that the task provides to its node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csi_plugin: Option<CsiPluginTask>,
+    /// Names distinct.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<TaskAction>,
+}
+
+/// A command of a task that users run by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAction {
+    pub name: String,
+    pub command: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
 }
 
 impl Task {

@@ -9,7 +9,8 @@
 //! [`heartbeats`] remembers them, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
 //! registrations that no report ends. [`logs`] relays a task's output, and
-//! [`restart`] restarts tasks, [`exec`] passes on commands beside them, [`checks`] asks for the states of service checks, all by `node_call`. [`introduction`]
+//! [`restart`] restarts tasks, [`exec`] passes on commands beside them, [`checks`] asks for the states of service checks,
+//! [`requests_to_nodes`] has the files of allocations, signals, measurements and metadata, all by `node_call`. [`introduction`]
 //! issues the certificates of nodes. `service_watch` is the stream of the services that a node looks up, from
 //! the `service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key of
 //! [`keyring`], which `keyring_loop` rotates. [`csi`] attaches storage systems' volumes for nodes and calls
@@ -39,6 +40,7 @@ pub mod node_gateway;
 pub mod report_loop;
 mod report_transactions;
 mod requests;
+pub mod requests_to_nodes;
 pub mod restart;
 mod service_index;
 mod service_loop;

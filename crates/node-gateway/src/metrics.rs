@@ -26,6 +26,7 @@ pub struct Metrics {
     pub report_batch: Histogram,
     pub log_relays: Gauge,
     pub exec_relays: Gauge,
+    pub file_relays: Gauge,
     introductions: Family<IntroductionLabels, Counter>,
     /// Signed identity tokens.
     pub identity_tokens: Counter,
@@ -58,6 +59,7 @@ impl Default for Metrics {
             report_batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             log_relays: Gauge::default(),
             exec_relays: Gauge::default(),
+            file_relays: Gauge::default(),
             introductions: Family::default(),
             identity_tokens: Counter::default(),
             identity_refusals: Counter::default(),
@@ -153,6 +155,11 @@ impl Metrics {
                 "exec_relays",
                 "Commands beside tasks that callers run through this gateway",
                 &metrics.exec_relays,
+            ),
+            (
+                "file_relays",
+                "Files of allocations that callers read through this gateway",
+                &metrics.file_relays,
             ),
         ];
         for (name, help, gauge) in gauges {

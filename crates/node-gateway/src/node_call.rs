@@ -58,3 +58,15 @@ pub(crate) fn unreachable(node: &AllocNode, reason: String) -> Status {
     };
     Error::new(Code::Unavailable, failure).into()
 }
+
+/// Returns whether the connection was never established, so that the node got no request.
+pub(crate) fn is_connect_error(status: &Status) -> bool {
+    let mut next = std::error::Error::source(status);
+    while let Some(cause) = next {
+        if cause.is::<tonic::ConnectError>() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}

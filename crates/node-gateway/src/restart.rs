@@ -38,7 +38,7 @@ pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Ve
     };
     let name = &node.name;
     Err(match status.code() {
-        Code::Unavailable if is_connect_error(&status) => {
+        Code::Unavailable if node_call::is_connect_error(&status) => {
             let reason = format!("{}; nothing was restarted", status.message());
             node_call::unreachable(node, reason)
         }
@@ -56,16 +56,4 @@ pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Ve
         Code::InvalidArgument => status,
         _ => node_call::refusal(node, &status),
     })
-}
-
-/// Returns whether the connection was never established, so that the node got no request.
-fn is_connect_error(status: &Status) -> bool {
-    let mut next = std::error::Error::source(status);
-    while let Some(cause) = next {
-        if cause.is::<tonic::ConnectError>() {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
 }

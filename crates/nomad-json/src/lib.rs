@@ -23,5 +23,6 @@ pub mod revocation;
 pub mod scaling;
 pub mod service;
 mod time;
+pub mod usage;
 pub mod variable;
 pub mod volume;

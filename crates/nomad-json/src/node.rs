@@ -236,3 +236,33 @@ impl From<v1::NodeResources> for Amounts {
         }
     }
 }
+
+/// Metadata of a node.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Meta<'a> {
+    meta: BTreeMap<&'a str, &'a str>,
+    /// `null`: removed.
+    dynamic: BTreeMap<&'a str, Option<&'a str>>,
+    #[serde(rename = "Static")]
+    fixed: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> From<&'a v1::NodeMeta> for Meta<'a> {
+    fn from(meta: &'a v1::NodeMeta) -> Self {
+        let set = meta.dynamic.iter().map(|(name, value)| (name, Some(value)));
+        let removed = meta.removed.iter().map(|name| (name, None));
+        let dynamic = set.chain(removed);
+        let texts = |map: &'a std::collections::HashMap<String, String>| {
+            let pairs = map.iter().map(|(name, value)| (&**name, &**value));
+            pairs.collect()
+        };
+        Self {
+            meta: texts(&meta.merged),
+            dynamic: dynamic
+                .map(|(name, value)| (&**name, value.map(|value| &**value)))
+                .collect(),
+            fixed: texts(&meta.r#static),
+        }
+    }
+}

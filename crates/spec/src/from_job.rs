@@ -9,7 +9,7 @@ use model::{
 
 use crate::object::stored_object;
 use crate::{
-    Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul,
+    Action, Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul,
     CsiMountOptions, CsiPluginConfig, DeviceRequest, DisconnectStrategy, DispatchPayload, Dns,
     EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized,
     Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service, Spread,
@@ -125,6 +125,16 @@ impl From<&model::CsiPluginTask> for CsiPluginConfig {
     }
 }
 
+impl From<&job::TaskAction> for Action {
+    fn from(action: &job::TaskAction) -> Self {
+        Self {
+            name: Some(action.name.clone()),
+            command: Some(action.command.clone()),
+            args: action.args.clone(),
+        }
+    }
+}
+
 impl From<&job::VolumeMount> for VolumeMount {
     fn from(mount: &job::VolumeMount) -> Self {
         Self {
@@ -193,6 +203,7 @@ impl From<&job::Task> for Task {
             consul: task.consul.as_ref().map(Into::into),
             scaling_policies: list(&task.scaling_policies),
             csi_plugin: task.csi_plugin.as_ref().map(Into::into),
+            actions: list(&task.actions),
         }
     }
 }

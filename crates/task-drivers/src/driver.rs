@@ -125,7 +125,7 @@ pub trait Driver: Send + Sync {
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
 
     /// Reads what all running tasks use, for [`Self::usage`], unless that reads it itself. Agents that
-    /// publish the use of tasks call it at an interval.
+    /// publish the use of tasks call it at an interval, and requests for it before they read it.
     fn read_usage(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

@@ -26,6 +26,7 @@ pub mod log_files;
 pub mod log_reader;
 pub mod mock_driver;
 mod process_id;
+mod process_usage;
 pub mod raw_exec;
 pub mod resource_limits;
 mod signals;

@@ -103,6 +103,15 @@ fn is_marked(pid: i32, mark: &str) -> bool {
     })
 }
 
+/// Returns the id of the task in a process's environment; `None`: it has none, or is another user's.
+pub(crate) fn marker_of(pid: i32) -> Option<String> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let name = format!("{MARKER}=");
+    let mut variables = environ.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(name.as_bytes()))?;
+    String::from_utf8(value.to_vec()).ok()
+}
+
 fn stats() -> impl Iterator<Item = procfs::process::Stat> {
     all_processes()
         .into_iter()

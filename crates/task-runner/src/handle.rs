@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lifecycle::{Assignment, NoProcess, RestartRefusal, RestartScope};
 use model::Timestamp;
-use task_drivers::{Driver, TaskId};
+use task_drivers::{Driver, DriverError, TaskId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::check_view::CheckView;
@@ -36,9 +36,33 @@ pub enum Command {
         task: String,
         answer: oneshot::Sender<Result<RunningTask, NoProcess>>,
     },
+    /// Sends a signal to one task, or without a name to all that run.
+    Signal {
+        task: Option<String>,
+        signal: String,
+        answer: SignalAnswer,
+    },
     /// Stop the allocation and remove its files and records.
     Collect,
 }
+
+/// The reason why a signal was not sent, or not to every task.
+#[derive(Debug, thiserror::Error)]
+pub enum SignalError {
+    #[error(transparent)]
+    Task(#[from] NoProcess),
+    #[error("no task of the allocation is running, so there is none to signal")]
+    NothingRuns,
+    #[error("driver {driver}: {}", service_kit::run::chain(.source))]
+    Driver {
+        driver: &'static str,
+        #[source]
+        source: DriverError,
+    },
+}
+
+/// Answer to a request: the names of the tasks that were sent the signal.
+pub type SignalAnswer = oneshot::Sender<Result<Vec<String>, SignalError>>;
 
 /// A running task.
 #[derive(Clone)]
@@ -81,6 +105,26 @@ impl Handle {
         let (answer, answered) = oneshot::channel();
         let task = task.to_owned();
         self.send(Command::FindTask { task, answer }).await;
+        answered.await.ok()
+    }
+
+    /// Sends a signal to one task, or without a name to all that run, and returns their names; `None`: the runner
+    /// is gone.
+    ///
+    /// # Errors
+    /// No task runs, or a driver refuses.
+    pub async fn signal(
+        &self,
+        task: Option<String>,
+        signal: String,
+    ) -> Option<Result<Vec<String>, SignalError>> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Signal {
+            task,
+            signal,
+            answer,
+        })
+        .await;
         answered.await.ok()
     }
 

@@ -1,7 +1,7 @@
 //! Levels of a node that are read at each scrape: its allocations and their resources, its machine,
 //! and on request what each task uses.
 
-mod machine;
+pub(crate) mod machine;
 mod source;
 mod usage;
 

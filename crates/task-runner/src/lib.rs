@@ -12,7 +12,8 @@
 //! a [`TokenSource`]; [`task_shared`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
 //! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
-//! changed template; [`exec`] runs commands beside tasks; [`levels`] has the metrics that are read at each
+//! changed template; [`exec`] runs commands beside tasks, `signal` sends signals to them; [`measurement`] measures what they and the
+//! machine use on request; [`levels`] has the metrics that are read at each
 //! scrape.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
@@ -31,6 +32,7 @@ pub mod handle;
 mod identities;
 pub mod leftovers;
 pub mod levels;
+pub mod measurement;
 pub mod metrics;
 pub mod network;
 mod perform;
@@ -40,6 +42,7 @@ mod run;
 mod runner;
 mod script;
 mod services;
+mod signal;
 mod sources;
 mod task_shared;
 mod templates;

@@ -206,6 +206,14 @@ impl Runner {
                 let _ = answer.send(self.find_task(&task));
                 None
             }
+            Command::Signal {
+                task,
+                signal,
+                answer,
+            } => {
+                self.send_signal(task, signal, answer).await;
+                None
+            }
             Command::Restart { scope, answer } => {
                 let affected = self.machine.restartable(&scope);
                 if affected.is_ok() {
@@ -256,7 +264,7 @@ impl Runner {
             .offer_again(self.alloc_id, self.client());
     }
 
-    async fn step(&mut self, event: Event) {
+    pub(crate) async fn step(&mut self, event: Event) {
         let now = self.context.clocks.now();
         let effects = self.machine.step(now, event, &mut self.rng);
         self.sync_checks();

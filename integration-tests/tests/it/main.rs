@@ -14,6 +14,7 @@ mod e2e_examples;
 mod e2e_exec;
 mod e2e_faults;
 mod e2e_gc;
+mod e2e_hand;
 mod e2e_identities;
 mod e2e_introduction;
 mod e2e_job_operations;

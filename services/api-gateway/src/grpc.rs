@@ -20,6 +20,7 @@ mod job_versions;
 mod jobs;
 mod namespaces;
 mod node_pools;
+mod node_requests;
 mod nodes;
 mod operator;
 mod plan;

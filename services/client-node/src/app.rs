@@ -1,6 +1,7 @@
 //! Wiring of the agent: construction, run, shutdown.
 
 mod drivers;
+mod hangup;
 mod machine;
 mod names;
 mod parts;
@@ -21,14 +22,14 @@ use service_kit::server::bind;
 use service_kit::{IdSource, TracedChannel, Transport};
 use task_drivers::NodeFacts;
 use task_runner::levels::{Levels, Source, read_usage};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use self::machine::Machine;
 use self::parts::{
-    Parts, boot_id, certified_id, make_drivers, make_networks, open_vault, open_volumes,
+    Parts, boot_id, certified_id, make_drivers, make_networks, node_meta, open_vault, open_volumes,
 };
 use self::serving::{Listeners, serve_all};
 use crate::allocations::agent::Agent;
@@ -48,6 +49,8 @@ use crate::{SERVICE, session};
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
 /// next run of the agent sends unacknowledged reports.
 const LAST_REPORTS_LIMIT: Duration = Duration::from_secs(2);
+/// Requests that wait for a look at the machine, which takes up to seconds. Each gets one of its own.
+const REFRESHES: usize = 4;
 /// The address of a node without a server: the discard port (RFC 863).
 const NO_SERVER: &str = "http://127.0.0.1:9";
 
@@ -65,6 +68,8 @@ pub struct App {
     dns: Option<service_dns::Server>,
     /// The certificate that the node renews; `None`: operators do.
     own_certificate: Option<CertificateFiles>,
+    /// SIGHUP makes the agent look at its machine.
+    refreshes_on_hangup: bool,
 }
 
 /// Parts shared by the simulated nodes of a process: see [`App::build_light`].
@@ -151,6 +156,7 @@ impl App {
                 volumes,
                 offered: Mutex::default(),
                 vault: vault.as_ref().map(task_vault::Node::probe),
+                meta: node_meta(&config, &opened),
             },
             vault,
             listeners: Some(listeners),
@@ -192,6 +198,7 @@ impl App {
                 volumes: None,
                 offered: Mutex::default(),
                 vault: None,
+                meta: node_meta(&config, &opened),
             },
             vault: None,
             listeners: None,
@@ -266,7 +273,21 @@ impl App {
             listeners: parts.listeners,
             dns: parts.dns,
             own_certificate: parts.own_certificate,
+            refreshes_on_hangup: false,
         }
+    }
+
+    /// As [`App::build`], for an agent that is a process of its own: SIGHUP makes it look at its machine again,
+    /// and does not end it.
+    ///
+    /// # Errors
+    /// Those of [`App::build`].
+    pub fn build_service(config: Config) -> BoxFuture<'static, Result<Self, Error>> {
+        Box::pin(async {
+            let mut app = Self::build(config).await?;
+            app.refreshes_on_hangup = true;
+            Ok(app)
+        })
     }
 
     /// Returns the address for gateways.
@@ -326,11 +347,15 @@ impl App {
             Arc::clone(&self.gateways),
             node_changes,
         );
-        let files = Files {
-            context: Arc::clone(&self.context),
-            agent: Arc::clone(&agent),
-            drain: drain.clone(),
-        };
+        let (refreshes, asked) = mpsc::channel(REFRESHES);
+        let files = Files::new(
+            Arc::clone(&self.context),
+            Arc::clone(&agent),
+            drain.clone(),
+            node.subscribe(),
+            Arc::clone(&self.machine.meta),
+            refreshes.clone(),
+        );
         self.registry.set_ready(true);
         let registry = self.registry.clone();
         let watching = async {
@@ -354,9 +379,14 @@ impl App {
             self.config.shutdown_grace_period,
             (drain.clone(), ended.clone()),
         );
-        let fingerprinting = self
-            .machine
-            .watch(&self.config, &self.context, node, ended.clone());
+        let fingerprinting =
+            self.machine
+                .watch(&self.config, &self.context, node, asked, ended.clone());
+        let hearing = async {
+            if self.refreshes_on_hangup {
+                hangup::refresh(refreshes, ended.clone()).await;
+            }
+        };
         let collecting = gc::run(&self.context, &agent, self.config.gc, ended.clone());
         let renewing = introduction::keep_renewed(
             &self.context,
@@ -385,7 +415,7 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -394,6 +424,7 @@ impl App {
             renewing,
             measuring,
             naming,
+            hearing,
             ending
         );
         served.and(watched)

@@ -3,8 +3,8 @@
 //! In reading order: [`config`]; [`app`] is the wiring; `introduction` gets and renews the certificate; `crates/fingerprint` makes the node's record,
 //! `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
 //! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
-//! and keeps a runner per allocation, of `crates/task-runner`; `grpc` serves tasks' output, restarts and
-//! states of checks.
+//! and keeps a runner per allocation, of `crates/task-runner`; `grpc` serves tasks' output and files,
+//! restarts, signals, states of checks, measurements and `node_meta`.
 //!
 //! **Invariant**: a task never depends on the agent's life. When the agent dies, its tasks go on under
 //! their supervisors (`crates/task-drivers`), and the next run of the agent finds them.
@@ -19,6 +19,7 @@ mod error;
 mod grpc;
 mod introduction;
 pub mod metrics;
+mod node_meta;
 mod session;
 
 pub use app::{App, Light};

@@ -26,62 +26,91 @@ const PART_BYTES: usize = 32 << 10;
 /// A command line that names a task.
 const EXAMPLE: &str = "kafila alloc exec -task TASK ID COMMAND";
 
+/// The input and the terminal of a command.
+pub(crate) struct Session {
+    pub(crate) interactive: bool,
+    /// `None`: a terminal if input and output are one.
+    pub(crate) terminal: Option<bool>,
+    pub(crate) escape: crate::args::Escape,
+}
+
 pub(crate) async fn run(context: &Context, args: &Exec) -> Result<Exit, Error> {
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    // A terminal without input is of no use.
-    let terminal = args.terminal.unwrap_or(is_terminal && args.interactive);
-    if terminal && !args.interactive {
-        return Err(Error::text("-i must be enabled if running with tty"));
-    }
-    if terminal && !io::stdin().is_terminal() {
-        return Err(Error::text(
-            "Standard input is not a terminal: leave out -t, and the command reads its text",
-        ));
-    }
-    let start = start(context, args, terminal).await?;
-    let (sender, inputs) = mpsc::channel(PARTS);
-    // The first message; the queue is empty.
-    let _ = sender.send(message(Input::Start(start))).await;
-    let inputs = unfold(inputs, |mut inputs| async {
-        inputs.recv().await.map(|input| (input, inputs))
-    });
-    let mut outputs = context.connection.exec(inputs).await?;
-    let raw = terminal.then(RawMode::enter).transpose();
-    let raw = raw.map_err(|error| Error::text(format!("Cannot use the terminal: {error}")))?;
-    let (detach, mut detached) = mpsc::channel(1);
-    if args.interactive {
-        let escape = Escape::new(args.escape.0.filter(|_| terminal));
-        let sender = sender.clone();
-        // A thread that waits for input does not delay the end of this command.
-        thread::spawn(move || read_input(escape, &sender, &detach));
-    } else {
-        let _ = sender.send(message(Input::Stdin(Vec::new()))).await;
-    }
-    if terminal {
-        tokio::spawn(watch_size(sender));
-    }
-    loop {
-        let output = tokio::select! {
-            output = context.connection.next_output(&mut outputs) => output?,
-            Some(()) = detached.recv() => {
-                drop(raw);
-                context.printer.err("Session ended; the command is killed.");
-                return Ok(Exit::Interrupted);
-            }
+    let session = Session {
+        interactive: args.interactive,
+        terminal: args.terminal,
+        escape: args.escape,
+    };
+    session
+        .run(context, async || start(context, args).await)
+        .await
+}
+
+impl Session {
+    /// Runs a command to its end. `start` returns its first message, without the terminal.
+    pub(crate) async fn run(
+        &self,
+        context: &Context,
+        start: impl AsyncFnOnce() -> Result<v1::ExecStart, Error>,
+    ) -> Result<Exit, Error> {
+        let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        // A terminal without input is of no use.
+        let terminal = self.terminal.unwrap_or(is_terminal && self.interactive);
+        if terminal && !self.interactive {
+            return Err(Error::text("-i must be enabled if running with tty"));
+        }
+        if terminal && !io::stdin().is_terminal() {
+            return Err(Error::text(
+                "Standard input is not a terminal: leave out -t, and the command reads its text",
+            ));
+        }
+        let start = v1::ExecStart {
+            terminal: terminal.then(tty::size),
+            ..start().await?
         };
-        match output.and_then(|message| message.output) {
-            Some(Output::Stdout(data)) => context.printer.out_bytes(&data)?,
-            Some(Output::Stderr(data)) => context.printer.err_bytes(&data),
-            Some(Output::ExitCode(code)) => {
-                return Ok(Exit::OfCommand(u8::try_from(code).unwrap_or(u8::MAX)));
+        let (sender, inputs) = mpsc::channel(PARTS);
+        // The first message; the queue is empty.
+        let _ = sender.send(message(Input::Start(start))).await;
+        let inputs = unfold(inputs, |mut inputs| async {
+            inputs.recv().await.map(|input| (input, inputs))
+        });
+        let mut outputs = context.connection.exec(inputs).await?;
+        let raw = terminal.then(RawMode::enter).transpose();
+        let raw = raw.map_err(|error| Error::text(format!("Cannot use the terminal: {error}")))?;
+        let (detach, mut detached) = mpsc::channel(1);
+        if self.interactive {
+            let escape = Escape::new(self.escape.0.filter(|_| terminal));
+            let sender = sender.clone();
+            // A thread that waits for input does not delay the end of this command.
+            thread::spawn(move || read_input(escape, &sender, &detach));
+        } else {
+            let _ = sender.send(message(Input::Stdin(Vec::new()))).await;
+        }
+        if terminal {
+            tokio::spawn(watch_size(sender));
+        }
+        loop {
+            let output = tokio::select! {
+                output = context.connection.next_output(&mut outputs) => output?,
+                Some(()) = detached.recv() => {
+                    drop(raw);
+                    context.printer.err("Session ended; the command is killed.");
+                    return Ok(Exit::Interrupted);
+                }
+            };
+            match output.and_then(|message| message.output) {
+                Some(Output::Stdout(data)) => context.printer.out_bytes(&data)?,
+                Some(Output::Stderr(data)) => context.printer.err_bytes(&data),
+                Some(Output::ExitCode(code)) => {
+                    return Ok(Exit::OfCommand(u8::try_from(code).unwrap_or(u8::MAX)));
+                }
+                None => return Err(Error::text("The command ended without an exit code")),
             }
-            None => return Err(Error::text("The command ended without an exit code")),
         }
     }
 }
 
 /// Returns the first message: the allocation, its task, and the command.
-async fn start(context: &Context, args: &Exec, terminal: bool) -> Result<v1::ExecStart, Error> {
+async fn start(context: &Context, args: &Exec) -> Result<v1::ExecStart, Error> {
     let (alloc, command) = match &args.job {
         Some(job) => (
             of_job(context, job, args.group.as_deref()).await?,
@@ -111,7 +140,7 @@ async fn start(context: &Context, args: &Exec, terminal: bool) -> Result<v1::Exe
         alloc_id: alloc.id,
         task,
         command: command.to_vec(),
-        terminal: terminal.then(tty::size),
+        ..v1::ExecStart::default()
     })
 }
 

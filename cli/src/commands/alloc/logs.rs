@@ -170,7 +170,7 @@ fn with_job_hint(error: Error, argument: &str) -> Error {
 }
 
 /// Returns the newest running allocation of a job, or the newest if none runs.
-pub(super) async fn of_job(
+pub(crate) async fn of_job(
     context: &Context,
     job: &str,
     group: Option<&str>,

@@ -6,6 +6,7 @@ use crate::args::alloc::Restart;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::render::task::named;
 use crate::resolve;
 
 pub(crate) async fn run(context: &Context, args: &Restart) -> Result<Exit, Error> {
@@ -21,13 +22,6 @@ pub(crate) async fn run(context: &Context, args: &Restart) -> Result<Exit, Error
     let id = context.style(args.verbose).id(&alloc.id);
     context.finish(&format!(
         "Restarted {} of allocation {id}",
-        tasks(&answer.tasks)
+        named(&answer.tasks)
     ))
-}
-
-/// Names tasks: `task "a"`, `tasks "a", "b"`.
-fn tasks(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-    let noun = if names.len() == 1 { "task" } else { "tasks" };
-    format!("{noun} {}", quoted.join(", "))
 }

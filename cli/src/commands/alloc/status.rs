@@ -15,30 +15,50 @@ use crate::resolve;
 pub(crate) async fn run(context: &Context, args: &Status) -> Result<Exit, Error> {
     let style = context.style_err(args.verbose);
     let alloc = resolve::allocation(&context.connection, &args.id, &style).await?;
-    show(context, &alloc, args.verbose, args.short, args.json).await
+    let shown = Shown {
+        verbose: args.verbose,
+        short: args.short,
+        json: args.json,
+        stats: args.stats,
+    };
+    show(context, &alloc, shown).await
+}
+
+/// The form in which an allocation is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) verbose: bool,
+    pub(crate) short: bool,
+    pub(crate) json: bool,
+    pub(crate) stats: bool,
 }
 
 /// Shows one allocation.
 pub(crate) async fn show(
     context: &Context,
     alloc: &v1::Allocation,
-    verbose: bool,
-    short: bool,
-    json: bool,
+    shown: Shown,
 ) -> Result<Exit, Error> {
-    let text = if json {
-        pretty(&json::alloc::Allocation::from(alloc))
-    } else {
-        let job = job_of(&context.connection, alloc).await?;
-        let status = render::alloc::Status {
-            alloc,
-            job: job.as_ref(),
-            short,
-        };
-        status.render(&context.style(verbose))
+    if shown.json {
+        return context.finish(&pretty(&json::alloc::Allocation::from(alloc)));
+    }
+    let job = job_of(&context.connection, alloc).await?;
+    let status = render::alloc::Status {
+        alloc,
+        job: job.as_ref(),
+        short: shown.short,
     };
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    let style = context.style(shown.verbose);
+    let mut text = status.render(&style);
+    if shown.stats {
+        // What is known is shown, whether or not the node answers.
+        let body = match context.connection.allocation_stats(&alloc.id, "").await {
+            Ok(stats) => render::usage::tasks(&stats),
+            Err(error) => format!("{error}\n"),
+        };
+        text.push_str(&style.section("Resource Utilization", &body));
+    }
+    context.finish(&text)
 }
 
 /// Returns the job version of an allocation; `None` if it was deleted.

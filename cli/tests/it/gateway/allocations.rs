@@ -159,4 +159,117 @@ impl Allocations for Fake {
             stream::iter(there).chain(later).map(chunk).boxed(),
         ))
     }
+
+    async fn list_files(&self, request: Request<ListFilesRequest>) -> Answer<ListFilesResponse> {
+        self.seen("ListFiles", &request, None).await?;
+        let path = request.into_inner().path;
+        let state = self.state();
+        let files = state.files.iter();
+        let in_it = files.filter(|(name, _)| name.rsplit_once('/').is_some_and(|it| it.0 == path));
+        let mut files: Vec<_> = in_it.map(|(name, text)| file_info(name, text)).collect();
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Response::new(ListFilesResponse {
+            files,
+            is_truncated: path == "many",
+        }))
+    }
+
+    async fn get_file(&self, request: Request<GetFileRequest>) -> Answer<GetFileResponse> {
+        self.seen("GetFile", &request, None).await?;
+        let path = request.into_inner().path;
+        let state = self.state();
+        let file = match state.files.get(&path) {
+            Some(text) => file_info(&path, text),
+            None if state.files.keys().any(|name| name.starts_with(&path)) => FileInfo {
+                name: path,
+                is_dir: true,
+                mode: "drwxr-xr-x".to_owned(),
+                ..FileInfo::default()
+            },
+            None => return Err(Status::not_found(format!("there is no {path:?}"))),
+        };
+        let file = Some(file);
+        Ok(Response::new(GetFileResponse { file }))
+    }
+
+    type ReadFileStream = BoxStream<'static, Result<FileChunk, Status>>;
+
+    /// A followed file gets `+` once, breaks off, gets `*` when it is opened again, and is deleted.
+    async fn read_file(&self, request: Request<ReadFileRequest>) -> Answer<Self::ReadFileStream> {
+        self.seen("ReadFile", &request, None).await?;
+        let asked = request.into_inner();
+        let mut state = self.state();
+        state.read_requests.push(asked.clone());
+        let text = state.files.get(&asked.path).cloned().unwrap_or_default();
+        let offset = usize::try_from(asked.offset).unwrap();
+        let start = match asked.from_end {
+            true => text.len().saturating_sub(offset),
+            false => offset.min(text.len()),
+        };
+        let part = |data: &str, offset: usize, event: FileEvent| {
+            Ok(FileChunk {
+                data: data.as_bytes().to_vec(),
+                offset: offset as u64,
+                event: event.into(),
+            })
+        };
+        let length = text.len();
+        let mut chunks = vec![part(&text[start..], length, FileEvent::Unspecified)];
+        if asked.follow && offset <= length {
+            chunks.push(part("+", length + 1, FileEvent::Unspecified));
+            chunks.push(Err(Status::unavailable("the connection broke")));
+        } else if asked.follow {
+            chunks = vec![
+                part("", 0, FileEvent::Truncated),
+                part("*", 1, FileEvent::Unspecified),
+                part("", 1, FileEvent::Deleted),
+            ];
+        }
+        Ok(Response::new(stream::iter(chunks).boxed()))
+    }
+
+    async fn signal(
+        &self,
+        request: Request<SignalAllocationRequest>,
+    ) -> Answer<SignalAllocationResponse> {
+        self.seen("Signal", &request, None).await?;
+        let message = request.into_inner();
+        self.state().signal_requests.push(message.clone());
+        Ok(Response::new(SignalAllocationResponse {
+            tasks: vec!["a".to_owned(), "b".to_owned()],
+            signal: format!("SIG{}", message.signal.trim_start_matches("SIG")),
+        }))
+    }
+
+    async fn get_stats(
+        &self,
+        request: Request<GetAllocationStatsRequest>,
+    ) -> Answer<GetAllocationStatsResponse> {
+        self.seen("GetStats", &request, None).await?;
+        let usage = TaskUsage {
+            cpu: Some(TaskCpuUsage {
+                percent: 12.34,
+                mhz: 246.8,
+                ..TaskCpuUsage::default()
+            }),
+            memory: Some(TaskMemoryUsage {
+                usage: Some(3 << 20),
+                ..TaskMemoryUsage::default()
+            }),
+        };
+        Ok(Response::new(GetAllocationStatsResponse {
+            tasks: [("server".to_owned(), usage)].into(),
+            measured_at_ns: 1,
+        }))
+    }
+}
+
+fn file_info(path: &str, text: &str) -> FileInfo {
+    FileInfo {
+        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        size: text.len() as u64,
+        mode: "-rw-r--r--".to_owned(),
+        modified_at_ns: 1_700_000_000_000_000_000,
+        ..FileInfo::default()
+    }
 }

@@ -208,4 +208,64 @@ impl Nodes for Fake {
             allocations,
         }))
     }
+
+    async fn get_stats(
+        &self,
+        request: Request<GetNodeStatsRequest>,
+    ) -> Answer<GetNodeStatsResponse> {
+        self.seen("GetNodeStats", &request, None).await?;
+        let usage = NodeUsage {
+            uptime_seconds: 3_700,
+            memory: Some(NodeMemoryUsage {
+                total: 4 << 30,
+                available: 3 << 30,
+                used: 1 << 30,
+                free: 1 << 30,
+            }),
+            cores: vec![NodeCoreUsage {
+                name: "cpu0".to_owned(),
+                user_percent: 20.0,
+                system_percent: 5.0,
+                idle_percent: 75.0,
+            }],
+            cpu_mhz: 500.0,
+            disks: vec![NodeDiskUsage {
+                device: "/dev/sda1".to_owned(),
+                mount_point: "/data".to_owned(),
+                size: 100 << 30,
+                used: 40 << 30,
+                available: 60 << 30,
+                used_percent: 40.0,
+                inodes_used_percent: 3.0,
+                has_allocations: true,
+            }],
+            ..NodeUsage::default()
+        };
+        let usage = Some(usage);
+        Ok(Response::new(GetNodeStatsResponse { usage }))
+    }
+
+    async fn get_meta(&self, request: Request<GetNodeMetaRequest>) -> Answer<GetNodeMetaResponse> {
+        self.seen("GetNodeMeta", &request, None).await?;
+        let meta = Some(self.state().node_meta.clone());
+        Ok(Response::new(GetNodeMetaResponse { meta }))
+    }
+
+    async fn apply_meta(
+        &self,
+        request: Request<ApplyNodeMetaRequest>,
+    ) -> Answer<ApplyNodeMetaResponse> {
+        self.seen("ApplyNodeMeta", &request, None).await?;
+        let mut state = self.state();
+        state.meta_requests.push(request.into_inner());
+        let meta = Some(state.node_meta.clone());
+        Ok(Response::new(ApplyNodeMetaResponse { meta }))
+    }
+
+    async fn refresh(&self, request: Request<RefreshNodeRequest>) -> Answer<RefreshNodeResponse> {
+        self.seen("RefreshNode", &request, None).await?;
+        let mut state = self.state();
+        let changed = std::mem::take(&mut state.node_changes);
+        Ok(Response::new(RefreshNodeResponse { changed }))
+    }
 }

@@ -1,7 +1,7 @@
 //! The node and the tasks of an allocation, for requests that its node answers.
 
 use model::refusal::{Kind, Refusal};
-use model::{AllocId, FieldErrors, NodeId, NodeStatus};
+use model::{AllocId, FieldErrors, Node, NodeId, NodeStatus};
 use state::{AllocView, Snapshot};
 
 /// A node, as a gateway calls it.
@@ -66,10 +66,17 @@ impl AllocNode {
         let node = snapshot
             .node(node_id)
             .ok_or(AllocRequestRefusal::NodeGone { alloc_id, node_id })?;
-        let node = &node.value;
+        Self::reachable(&node.value)
+    }
+
+    /// Returns a node.
+    ///
+    /// # Errors
+    /// It is away.
+    pub fn reachable(node: &Node) -> Result<Self, AllocRequestRefusal> {
         if is_away(node.status) {
             return Err(AllocRequestRefusal::NodeAway {
-                node_id,
+                node_id: node.id,
                 name: node.name.clone(),
                 status: node.status.as_str(),
             });

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jobdiff::{DiffType, diff};
 use model::artifact::{Artifact, ArtifactMode};
 use model::job::{
-    DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode, Ui,
-    UiLink,
+    DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
+    TaskAction, Ui, UiLink,
 };
 use model::scaling::{ScaledResource, TaskScaling};
 use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate};
@@ -82,6 +82,16 @@ pub(crate) const EDITS: &[Edit] = &[
         &["+ UI"],
     ),
     // Blocks of a task.
+    (
+        |job| {
+            server(job).actions.push(TaskAction {
+                name: "flush".into(),
+                command: "/bin/flush".into(),
+                args: vec!["-all".into()],
+            });
+        },
+        &["+ app/server/Action"],
+    ),
     (
         |job| {
             server(job).artifacts.push(Artifact {

@@ -10,8 +10,8 @@ use model::job::{
 
 use super::check::{Check, Path};
 use super::{
-    artifact, constraint, consul, csi_plugin, driver_config, environment, launches, name, rank,
-    resources, restart, scaling, service, signal, template, vault, volume, workload_identity,
+    action, artifact, constraint, consul, csi_plugin, driver_config, environment, launches, name,
+    rank, resources, restart, scaling, service, signal, template, vault, volume, workload_identity,
 };
 
 /// Source: Nomad's defaults.
@@ -120,6 +120,7 @@ pub(super) fn task(
         consul: consul::consul(check, spec.consul.as_ref(), &format!("Task {full_name:?}")),
         scaling_policies: scaling::of_task(check, path, &spec.scaling_policies),
         csi_plugin: csi_plugin::csi_plugin(check, path, spec.csi_plugin.as_ref()),
+        actions: action::actions(check, path, &spec.actions),
     }
 }
 

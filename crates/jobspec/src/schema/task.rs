@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 use super::extra::{Extra, default, default_duration};
 
+pub(super) const ACTION: Extra = Extra::labelled("Action", "name", "Name");
+
 pub(super) const TASK: Extra = Extra {
     refused: &[
         refused_block(
@@ -12,7 +14,6 @@ pub(super) const TASK: Extra = Extra {
             "Secrets",
             "hand secrets to the task by a file that the node keeps",
         ),
-        refused_block("action", "Actions", "run the command in a job of its own"),
         refused_block(
             "schedule",
             "Schedule",

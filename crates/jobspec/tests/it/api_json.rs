@@ -93,7 +93,6 @@ fn an_unsupported_field_is_refused_unless_it_is_empty() {
     assert_eq!(parsed.warnings, [""; 0]);
     canonicalise(&parsed.job, NOW).unwrap();
     for fields in [
-        json!({"Actions": [{}]}),
         json!({"Services": [{"Name": "x", "Connect": {"Native": true}}]}),
         json!({"Resources": {"SecretsMB": 2}}),
         json!({"Resources": {"NUMA": {"Affinity": "require"}}}),

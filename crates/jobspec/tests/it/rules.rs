@@ -1,5 +1,6 @@
 //! Every rule of a valid job: one row breaks it, and has the expected error and its field.
 
+mod action;
 mod artifact;
 mod driver;
 mod group;

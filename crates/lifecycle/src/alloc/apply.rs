@@ -93,6 +93,9 @@ impl AllocRunner {
                     task_event::driver_message(now.wall, &message),
                 );
             }
+            Event::Signaling { task, signal } => self.with_task(&mut step, &task, |runner, cx| {
+                runner.record(task_event::signaling(cx.now.wall, &signal));
+            }),
             Event::DownloadingArtifacts { task } => {
                 self.record(
                     &mut step,

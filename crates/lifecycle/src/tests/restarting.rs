@@ -263,3 +263,18 @@ fn only_a_running_task_has_a_process_to_run_a_command_beside() {
     play.stop();
     assert!(said(&play, "main").unwrap_err().contains("not running"));
 }
+
+#[test]
+fn a_signal_is_an_event_of_its_task_and_changes_nothing_else() {
+    let (mut play, _) = Play::begun(service().with("main", Role::Main));
+    play.started("main", 1);
+    let event = Event::Signaling {
+        task: "main".to_owned(),
+        signal: "SIGHUP".to_owned(),
+    };
+    assert!(play.send(event).is_empty());
+    let last = play.last_event("main");
+    assert_eq!(last.event_type, "Signaling");
+    assert_eq!(last.details["signal"], "SIGHUP");
+    assert_eq!(play.phase("main"), TaskPhase::Running);
+}

@@ -304,6 +304,10 @@ impl Driver for Exec {
         self.processes.forget(id)
     }
 
+    fn read_usage(&self) -> BoxFuture<'_, ()> {
+        self.processes.read_usage()
+    }
+
     fn usage(&self, id: &TaskId) -> Option<Usage> {
         self.processes.usage(id)
     }

@@ -368,6 +368,10 @@ impl Driver for RawExec {
         Box::pin(self.forget_task(id))
     }
 
+    fn read_usage(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.read_processes())
+    }
+
     fn usage(&self, id: &TaskId) -> Option<Usage> {
         self.task_usage(id)
     }

@@ -18,6 +18,7 @@ use super::shared_cores::SharedCores;
 use crate::cgroup::{self, TaskCgroup};
 use crate::driver::TaskId;
 use crate::process_id::boot_id;
+use crate::process_usage;
 use crate::supervisor::files::{self, INTENT, Intent};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
@@ -41,6 +42,9 @@ pub struct RawExec {
     /// The agent's own environment without the denied variables.
     pub(super) host_env: Vec<(String, String)>,
     attached: Mutex<HashMap<TaskId, Attached>>,
+    /// What tasks used when their processes were last read, by the text of their ids; only where control groups
+    /// do not count everything.
+    by_process: Mutex<HashMap<String, Usage>>,
 }
 
 /// Handles of this run of the agent to a task, besides its directory.
@@ -78,6 +82,7 @@ impl RawExec {
             boot_id: boot_id(),
             host_env,
             attached: Mutex::default(),
+            by_process: Mutex::default(),
         };
         let dedicated = driver.dedicated();
         let slice = driver.slice.as_deref();
@@ -100,6 +105,7 @@ impl RawExec {
             boot_id: self.boot_id.clone(),
             host_env: Vec::new(),
             attached: Mutex::default(),
+            by_process: Mutex::default(),
         };
         if let Some(shared) = &other.shared_cores {
             for (id, cores) in other.dedicated() {
@@ -155,9 +161,37 @@ impl RawExec {
         Ok(reply)
     }
 
-    /// Returns what a task uses, by its control group.
+    /// Returns what a task uses, by its control group; what that does not count, by its processes as last
+    /// read.
     pub(super) fn task_usage(&self, id: &TaskId) -> Option<Usage> {
-        TaskCgroup::find(self.slice.as_deref()?, &cgroup_name(id)).usage()
+        let by_process = || self.by_process().get(&id.to_string()).copied();
+        let Some(slice) = self.slice.as_deref() else {
+            return by_process();
+        };
+        let usage = TaskCgroup::find(slice, &cgroup_name(id)).usage()?;
+        Some(match usage.memory {
+            Some(_) => usage,
+            // The node's groups have no controller of memory.
+            None => Usage {
+                memory: by_process().and_then(|it| it.memory),
+                anonymous: by_process().and_then(|it| it.anonymous),
+                ..usage
+            },
+        })
+    }
+
+    /// Reads the processes of all tasks, on nodes whose control groups do not count everything.
+    pub(super) async fn read_processes(&self) {
+        let is_counted = self.slice.as_deref().is_some_and(cgroup::limits_memory);
+        if !is_counted && let Ok(read) = blocking::spawn(process_usage::read).await {
+            *self.by_process() = read;
+        }
+    }
+
+    fn by_process(&self) -> MutexGuard<'_, HashMap<String, Usage>> {
+        self.by_process
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the directory, and reaps the supervisor, which has just exited.

@@ -7,15 +7,16 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Memory {
-    total: u64,
-    free: u64,
-    available: u64,
+pub struct Memory {
+    pub total: u64,
+    pub free: u64,
+    /// What new programs may take without swapping.
+    pub available: u64,
 }
 
 impl Memory {
     /// Returns the kinds and their bytes; `used` is what cannot be reclaimed.
-    pub(super) fn by_kind(self) -> [(&'static str, u64); 4] {
+    pub(crate) fn by_kind(self) -> [(&'static str, u64); 4] {
         [
             ("total", self.total),
             ("available", self.available),
@@ -25,7 +26,7 @@ impl Memory {
     }
 }
 
-pub(super) fn memory() -> Option<Memory> {
+pub(crate) fn memory() -> Option<Memory> {
     parse_memory(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
@@ -62,7 +63,7 @@ fn parse_cpu(text: &str) -> Option<[(&'static str, f64); 4]> {
     ])
 }
 
-pub(super) fn uptime_seconds() -> Option<i64> {
+pub(crate) fn uptime_seconds() -> Option<i64> {
     let text = fs::read_to_string("/proc/uptime").ok()?;
     text.split('.').next()?.parse().ok()
 }

@@ -33,6 +33,8 @@ SETTING = frozenset(
         "/kafila.v1.Jobs/TagVersion",
         "/kafila.v1.Namespaces/Upsert",
         "/kafila.v1.NodePools/Upsert",
+        "/kafila.v1.Nodes/ApplyMeta",
+        "/kafila.v1.Nodes/Refresh",
         "/kafila.v1.Nodes/Revoke",
         "/kafila.v1.Nodes/UpdateDrain",
         "/kafila.v1.Nodes/UpdateEligibility",

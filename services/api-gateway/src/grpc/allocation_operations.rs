@@ -1,5 +1,6 @@
 //! `kafila.v1.Allocations`: restart, stop, commands and checks.
 
+use admission::jobs::alloc_request::locate_command;
 use admission::jobs::restart_alloc::{self, RestartTarget};
 use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
@@ -51,11 +52,16 @@ impl Api {
         let look = |snapshot: &Snapshot| {
             let id = find::alloc(snapshot, &start.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
-            let found = restart_alloc::locate_task(snapshot, view, &start.task)?;
+            let (task, action, command) = (&start.task, &start.action, start.command.clone());
+            let found = locate_command(snapshot, view, task, action, command)?;
             Ok::<_, Error>(found)
         };
-        let (target, task) = self.gateway.core.look(look).await?;
-        let start = v1::ExecStart { task, ..start };
+        let (target, task, command) = self.gateway.core.look(look).await?;
+        let start = v1::ExecStart {
+            task,
+            command,
+            ..start
+        };
         let outputs = exec::relay(&self.gateway.node, &target, caller, start, inputs).await?;
         Ok(Box::pin(outputs))
     }

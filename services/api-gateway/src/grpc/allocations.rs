@@ -1,4 +1,5 @@
-//! `kafila.v1.Allocations`: reads, the relay of tasks' output, commands, restarts and stops.
+//! `kafila.v1.Allocations`: reads, the relay of tasks' output, commands, restarts, stops, and what
+//! `node_requests` asks of nodes.
 
 use admission::jobs::logs::{LogSource, locate};
 use gateway_core::Error;
@@ -100,6 +101,43 @@ impl Allocations for Api {
         request: Request<v1::StopAllocationRequest>,
     ) -> Result<Response<v1::StopAllocationResponse>, Status> {
         reply(Box::pin(self.stop_allocation(request.into_inner())).await)
+    }
+
+    async fn list_files(
+        &self,
+        request: Request<v1::ListFilesRequest>,
+    ) -> Result<Response<v1::ListFilesResponse>, Status> {
+        Box::pin(self.allocation_files(request)).await
+    }
+
+    async fn get_file(
+        &self,
+        request: Request<v1::GetFileRequest>,
+    ) -> Result<Response<v1::GetFileResponse>, Status> {
+        Box::pin(self.allocation_file(request)).await
+    }
+
+    type ReadFileStream = Parts<v1::FileChunk>;
+
+    async fn read_file(
+        &self,
+        request: Request<v1::ReadFileRequest>,
+    ) -> Result<Response<Self::ReadFileStream>, Status> {
+        Box::pin(self.read_allocation_file(request)).await
+    }
+
+    async fn signal(
+        &self,
+        request: Request<v1::SignalAllocationRequest>,
+    ) -> Result<Response<v1::SignalAllocationResponse>, Status> {
+        Box::pin(self.signal_tasks(request)).await
+    }
+
+    async fn get_stats(
+        &self,
+        request: Request<v1::GetAllocationStatsRequest>,
+    ) -> Result<Response<v1::GetAllocationStatsResponse>, Status> {
+        Box::pin(self.allocation_stats(request)).await
     }
 }
 

@@ -132,6 +132,34 @@ impl Nodes for Api {
     ) -> Result<Response<v1::ListRevocationsResponse>, Status> {
         self.list_revoked(request).await
     }
+
+    async fn get_stats(
+        &self,
+        request: Request<v1::GetNodeStatsRequest>,
+    ) -> Result<Response<v1::GetNodeStatsResponse>, Status> {
+        Box::pin(self.node_stats(request)).await
+    }
+
+    async fn get_meta(
+        &self,
+        request: Request<v1::GetNodeMetaRequest>,
+    ) -> Result<Response<v1::GetNodeMetaResponse>, Status> {
+        Box::pin(self.node_meta(request)).await
+    }
+
+    async fn apply_meta(
+        &self,
+        request: Request<v1::ApplyNodeMetaRequest>,
+    ) -> Result<Response<v1::ApplyNodeMetaResponse>, Status> {
+        Box::pin(self.apply_node_meta(request)).await
+    }
+
+    async fn refresh(
+        &self,
+        request: Request<v1::RefreshNodeRequest>,
+    ) -> Result<Response<v1::RefreshNodeResponse>, Status> {
+        Box::pin(self.refresh_node(request)).await
+    }
 }
 
 impl Api {

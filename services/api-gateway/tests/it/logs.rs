@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
 use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
 use proto::internal::v1::{
-    NodeChecksRequest, NodeChecksResponse, NodeCsiControlRequest, NodeCsiControlResponse,
-    NodeExecInput, NodeLogsRequest, NodeRestartRequest, NodeRestartResponse,
+    NodeAllocStatsRequest, NodeApplyMetaRequest, NodeChecksRequest, NodeChecksResponse,
+    NodeCsiControlRequest, NodeCsiControlResponse, NodeExecInput, NodeGetFileRequest,
+    NodeGetMetaRequest, NodeHostStatsRequest, NodeListFilesRequest, NodeLogsRequest,
+    NodeReadFileRequest, NodeRefreshRequest, NodeRestartRequest, NodeRestartResponse,
+    NodeSignalRequest,
 };
 use proto::v1;
 use proto::v1::exec_input::Input;
@@ -20,12 +23,12 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
-const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 
 /// A node with endless output, which counts its requests.
 #[derive(Clone, Default)]
-struct Files {
-    chunks: Arc<AtomicUsize>,
+pub(crate) struct Files {
+    pub(crate) chunks: Arc<AtomicUsize>,
     restarts: Arc<AtomicUsize>,
     /// Open commands.
     execs: Arc<AtomicUsize>,
@@ -137,10 +140,147 @@ impl NodeFiles for Files {
             _ => Err(Status::unavailable("the connection broke")),
         }
     }
+
+    async fn list_files(
+        &self,
+        request: Request<NodeListFilesRequest>,
+    ) -> Result<Response<v1::ListFilesResponse>, Status> {
+        let asked = checked(
+            request.get_ref().secret.as_str(),
+            request.get_ref().request.clone(),
+        )?;
+        let file = |name: String| v1::FileInfo {
+            name,
+            ..v1::FileInfo::default()
+        };
+        Ok(Response::new(v1::ListFilesResponse {
+            files: vec![file(asked.alloc_id), file(asked.path)],
+            is_truncated: false,
+        }))
+    }
+
+    async fn get_file(
+        &self,
+        request: Request<NodeGetFileRequest>,
+    ) -> Result<Response<v1::GetFileResponse>, Status> {
+        let asked = checked(
+            request.get_ref().secret.as_str(),
+            request.get_ref().request.clone(),
+        )?;
+        Err(Status::permission_denied(format!(
+            "{:?} holds secrets",
+            asked.path
+        )))
+    }
+
+    type ReadFileStream = ReceiverStream<Result<v1::FileChunk, Status>>;
+
+    async fn read_file(
+        &self,
+        request: Request<NodeReadFileRequest>,
+    ) -> Result<Response<Self::ReadFileStream>, Status> {
+        checked(
+            request.get_ref().secret.as_str(),
+            request.get_ref().request.clone(),
+        )?;
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let files = self.clone();
+        tokio::spawn(async move {
+            let chunk = || v1::FileChunk {
+                data: vec![b'x'; CHUNK],
+                ..v1::FileChunk::default()
+            };
+            while sender.send(Ok(chunk())).await.is_ok() {
+                files.chunks.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn signal(
+        &self,
+        request: Request<NodeSignalRequest>,
+    ) -> Result<Response<v1::SignalAllocationResponse>, Status> {
+        let asked = checked(
+            request.get_ref().secret.as_str(),
+            request.get_ref().request.clone(),
+        )?;
+        if asked.task == "server" {
+            // A connection that ends without an answer.
+            return Err(Status::unavailable("the connection broke"));
+        }
+        Ok(Response::new(v1::SignalAllocationResponse {
+            tasks: vec!["server".to_owned()],
+            signal: asked.signal,
+        }))
+    }
+
+    async fn alloc_stats(
+        &self,
+        _: Request<NodeAllocStatsRequest>,
+    ) -> Result<Response<v1::GetAllocationStatsResponse>, Status> {
+        Err(Status::unimplemented("an older agent"))
+    }
+
+    async fn host_stats(
+        &self,
+        request: Request<NodeHostStatsRequest>,
+    ) -> Result<Response<v1::GetNodeStatsResponse>, Status> {
+        checked(&request.get_ref().secret, Some(()))?;
+        let usage = v1::NodeUsage {
+            uptime_seconds: 7,
+            ..v1::NodeUsage::default()
+        };
+        let usage = Some(usage);
+        Ok(Response::new(v1::GetNodeStatsResponse { usage }))
+    }
+
+    async fn get_meta(
+        &self,
+        request: Request<NodeGetMetaRequest>,
+    ) -> Result<Response<v1::GetNodeMetaResponse>, Status> {
+        checked(&request.get_ref().secret, Some(()))?;
+        let meta = Some(v1::NodeMeta::default());
+        Ok(Response::new(v1::GetNodeMetaResponse { meta }))
+    }
+
+    async fn apply_meta(
+        &self,
+        request: Request<NodeApplyMetaRequest>,
+    ) -> Result<Response<v1::ApplyNodeMetaResponse>, Status> {
+        let asked = checked(
+            request.get_ref().secret.as_str(),
+            request.get_ref().request.clone(),
+        )?;
+        let meta = v1::NodeMeta {
+            dynamic: asked.set,
+            removed: asked.unset,
+            ..v1::NodeMeta::default()
+        };
+        let meta = Some(meta);
+        Ok(Response::new(v1::ApplyNodeMetaResponse { meta }))
+    }
+
+    async fn refresh(
+        &self,
+        request: Request<NodeRefreshRequest>,
+    ) -> Result<Response<v1::RefreshNodeResponse>, Status> {
+        checked(&request.get_ref().secret, Some(()))?;
+        let changed = vec!["resources".to_owned()];
+        Ok(Response::new(v1::RefreshNodeResponse { changed }))
+    }
+}
+
+/// Returns the request, if the caller knows the node's secret.
+fn checked<T>(secret: &str, request: Option<T>) -> Result<T, Status> {
+    if secret != "secret-1" {
+        return Err(Status::permission_denied("not the node's secret"));
+    }
+    request.ok_or_else(|| Status::invalid_argument("no request"))
 }
 
 /// A suite with one allocation that runs a task `server` on a node that serves `files`.
-async fn suite_with_node(files: &Files) -> (Suite, Node, v1::LogsRequest) {
+pub(crate) async fn suite_with_node(files: &Files) -> (Suite, Node, v1::LogsRequest) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let server = tonic::transport::Server::builder()
@@ -347,7 +487,7 @@ async fn a_command_is_relayed_both_ways_and_ends_with_its_caller() {
         alloc_id: request.alloc_id[..8].to_owned(),
         task: task.to_owned(),
         command: vec!["cat".to_owned()],
-        terminal: None,
+        ..v1::ExecStart::default()
     };
     let mut client = suite.allocations(0);
     let unknown = tokio_stream::iter([input(Input::Start(start("db")))]);

@@ -17,6 +17,7 @@ mod malformed;
 mod mixed_versions;
 mod namespaces;
 mod node_pools;
+mod node_requests;
 mod plan;
 mod reads;
 mod reports;

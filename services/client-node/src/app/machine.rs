@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use alloc_network::Networks;
 use csi_node::Storage as Volumes;
-use fingerprint::{Agent, Offers, Plugins};
+use fingerprint::{Agent, Offers, Plugins, changes};
 use futures::future::join_all;
 use model::Node;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use service_kit::CancellationToken;
 use task_drivers::{Driver, Fingerprint};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tracing::info;
 
 use crate::config::Config;
 use crate::context::Context;
+use crate::grpc::files::Refresh;
+use crate::node_meta::NodeMeta;
 
 /// Parts of the node's record besides the hardware.
 pub(super) struct Machine {
@@ -34,6 +36,7 @@ pub(super) struct Machine {
     pub(super) offered: Mutex<BTreeMap<String, String>>,
     /// `None`: the node has no Vault.
     pub(super) vault: Option<task_vault::Probe>,
+    pub(super) meta: Arc<NodeMeta>,
 }
 
 impl Machine {
@@ -63,6 +66,7 @@ impl Machine {
             drivers: &drivers,
             probed: &probed,
             plugins: &plugins,
+            meta: &self.meta.dynamic(),
         };
         fingerprint::node(config, agent, &self.offers)
     }
@@ -102,12 +106,13 @@ impl Machine {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fingerprints the machine at every interval until `ended`, and publishes changed records.
+    /// Fingerprints the machine at every interval and when `asked` until `ended`, and publishes changed records.
     pub(super) async fn watch(
         &self,
         config: &Config,
         context: &Context,
         node: watch::Sender<Node>,
+        mut asked: mpsc::Receiver<Refresh>,
         ended: CancellationToken,
     ) {
         // A simulated machine does not change.
@@ -116,18 +121,17 @@ impl Machine {
         };
         let settings = config.fingerprint();
         let mut plugins = self.volumes.as_ref().map(|it| it.registry.changes());
+        let mut meta = self.meta.changes();
         let mut rng = context.tasks.ids.rng();
+        let mut answer: Option<Refresh> = None;
         loop {
             // First, because plugins may have changed since the record that was registered, before this
             // loop followed them.
             let found = self.node(&settings, &context.identity, Some(alloc_dir));
-            let is_changed = node.send_if_modified(|known| {
-                let is_changed = *known != found;
-                *known = found;
-                is_changed
-            });
-            if is_changed {
-                info!("the machine has changed");
+            let changed = publish(&node, found);
+            if let Some(answer) = answer.take() {
+                // The caller may have gone.
+                let _ = answer.send(changed);
             }
             tokio::select! {
                 () = ended.cancelled() => return,
@@ -137,16 +141,38 @@ impl Machine {
                         () = self.refresh() => {}
                     }
                 }
-                () = changed(plugins.as_mut()) => {}
+                Some(refresh) = asked.recv() => {
+                    answer = Some(refresh);
+                    tokio::select! {
+                        () = ended.cancelled() => return,
+                        () = self.refresh() => {}
+                    }
+                }
+                () = changed_in(Some(&mut meta)) => {}
+                () = changed_in(plugins.as_mut()) => {}
             }
         }
     }
 }
 
-/// Waits for a change of the plugins of storage.
-async fn changed(plugins: Option<&mut watch::Receiver<u64>>) {
-    let changed = match plugins {
-        Some(plugins) => plugins.changed().await.is_ok(),
+/// Publishes a record, and returns the parts that have changed.
+fn publish(node: &watch::Sender<Node>, found: Node) -> Vec<&'static str> {
+    let mut changed = Vec::new();
+    node.send_if_modified(|known| {
+        changed = changes(known, &found);
+        *known = found;
+        !changed.is_empty()
+    });
+    if !changed.is_empty() {
+        info!(?changed, "the machine has changed");
+    }
+    changed
+}
+
+/// Waits for a change.
+async fn changed_in<T>(value: Option<&mut watch::Receiver<T>>) {
+    let changed = match value {
+        Some(value) => value.changed().await.is_ok(),
         None => false,
     };
     if !changed {

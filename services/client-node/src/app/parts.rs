@@ -16,6 +16,7 @@ use crate::SUPERVISOR_SUBCOMMAND;
 use crate::config::Config;
 use crate::error::Error;
 use crate::metrics::Metrics;
+use crate::node_meta::NodeMeta;
 
 /// Parts of a node that [`App::assemble`] puts together.
 pub(super) struct Parts {
@@ -65,6 +66,12 @@ pub(super) fn make_networks(config: &Config, opened: &Opened) -> Option<Arc<Netw
         state_dir: state_dir.join("networks"),
         boot_id: boot_id(),
     })))
+}
+
+/// Returns the node's metadata, with what an earlier run of the agent stored.
+pub(super) fn node_meta(config: &Config, opened: &Opened) -> Arc<NodeMeta> {
+    let (fixed, dynamic) = (config.meta.clone(), opened.restored.meta.clone());
+    Arc::new(NodeMeta::new(fixed, dynamic))
 }
 
 pub(super) fn make_drivers(config: &Config, opened: &Opened) -> Drivers {

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let telemetry = config.telemetry.clone();
     run_service(SERVICE, &telemetry, |drain| async move {
         let app = tokio::select! {
-            app = App::build(config) => app?,
+            app = App::build_service(config) => app?,
             () = drain.cancelled() => return Ok(()),
         };
         Box::pin(app.run(drain)).await

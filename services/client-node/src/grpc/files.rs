@@ -1,23 +1,62 @@
-//! Checks of the node's secret and of allocations, which the handlers share.
+//! What the handlers share: the parts of the node, checks of its secret and of allocations.
 
 use std::sync::Arc;
 
-use model::AllocId;
 use model::ids::InvalidId;
+use model::{AllocId, Node};
 use service_kit::CancellationToken;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::Status;
 
 use crate::allocations::agent::Agent;
 use crate::context::Context;
+use crate::node_meta::NodeMeta;
+
+/// Requests for files at a time: each has a part of 64 KiB and two descriptors.
+pub(super) const FILE_SLOTS: usize = 16;
+/// Measurements at a time: each reads the counters of every task or disk twice, and may ask the container engine.
+pub(super) const MEASUREMENT_SLOTS: usize = 8;
 
 #[derive(Clone)]
 pub(crate) struct Files {
     pub(crate) context: Arc<Context>,
     pub(crate) agent: Arc<Agent>,
     pub(crate) drain: CancellationToken,
+    /// The node's record as the machine is now.
+    pub(crate) node: watch::Receiver<Node>,
+    pub(crate) meta: Arc<NodeMeta>,
+    /// Asks for a new look at the machine.
+    pub(crate) refreshes: mpsc::Sender<Refresh>,
+    /// Limits the requests for files at a time.
+    pub(super) file_slots: Arc<Semaphore>,
+    /// Limits the measurements at a time.
+    pub(super) measurement_slots: Arc<Semaphore>,
 }
 
+/// A request for a new look at the machine: answered with the parts of the node's record that have changed.
+pub(crate) type Refresh = oneshot::Sender<Vec<&'static str>>;
+
 impl Files {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        agent: Arc<Agent>,
+        drain: CancellationToken,
+        node: watch::Receiver<Node>,
+        meta: Arc<NodeMeta>,
+        refreshes: mpsc::Sender<Refresh>,
+    ) -> Self {
+        Self {
+            context,
+            agent,
+            drain,
+            node,
+            meta,
+            refreshes,
+            file_slots: Arc::new(Semaphore::new(FILE_SLOTS)),
+            measurement_slots: Arc::new(Semaphore::new(MEASUREMENT_SLOTS)),
+        }
+    }
+
     /// # Errors
     /// The secret is not the node's.
     pub(super) fn check_secret(&self, secret: &str) -> Result<(), Status> {

@@ -50,6 +50,7 @@ impl Caller<'_> {
             task: task.to_owned(),
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             terminal,
+            action: String::new(),
         };
         let (input, messages) = mpsc::channel(8);
         let first = message(Input::Start(start), &self.secret);

@@ -109,6 +109,10 @@ impl Place {
         self.path().with_extension("agent.log")
     }
 
+    pub(crate) fn agent_said(&self, text: &str) -> bool {
+        fs::read_to_string(self.agent_log()).is_ok_and(|log| log.contains(text))
+    }
+
     pub(crate) fn alloc_dirs(&self) -> Vec<PathBuf> {
         list(&self.path().join("alloc"))
     }

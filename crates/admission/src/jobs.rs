@@ -10,6 +10,7 @@
 //! allows, and [`region`] to the cluster's region; [`request_id`] makes a retry find the first attempt.
 
 pub mod alloc_node;
+pub mod consul_clusters;
 pub mod decision;
 pub mod deregister;
 pub mod dispatch;

@@ -83,15 +83,17 @@ impl Services {
     /// Replaces the services of an owner; without any, all of its services are deregistered. Returns at once.
     pub fn put(&self, owner: &str, services: Vec<Registration>) {
         let mut known = self.known();
-        let before = match services.as_slice() {
-            [] => known.wanted.remove(owner),
-            same if known.wanted.get(owner).is_some_and(|known| known == same) => return,
-            _ => known.wanted.insert(owner.to_owned(), services),
-        };
-        let Some(before) = before else {
-            drop(known);
-            self.shared.wake.notify_one();
-            return;
+        let before = if services.is_empty() {
+            let Some(before) = known.wanted.remove(owner) else {
+                return;
+            };
+            before
+        } else {
+            if known.wanted.get(owner) == Some(&services) {
+                return;
+            }
+            let before = known.wanted.insert(owner.to_owned(), services);
+            before.unwrap_or_default()
         };
         let now = known.wanted.get(owner).map_or(&[][..], Vec::as_slice);
         let gone = before

@@ -147,15 +147,18 @@ impl Consul {
         self.change(|state| state.put_instance(entry));
     }
 
-    /// Sets the state of a check, as its run would.
+    /// Sets the state of all checks with this name, as their runs would.
     ///
     /// # Panics
     /// There is no such check.
     pub fn set_check(&self, name: &str, status: &str) {
         self.change(|state| {
-            let mut found = state.checks.values_mut().filter(|it| it["Name"] == name);
-            let check = found.next().expect("the check is registered");
-            check["Status"] = status.into();
+            let mut count = 0;
+            for check in state.checks.values_mut().filter(|it| it["Name"] == name) {
+                check["Status"] = status.into();
+                count += 1;
+            }
+            assert!(count > 0, "no check {name:?} is registered");
         });
     }
 

@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use api::Call;
-pub use state::Fault;
 use state::State;
+pub use state::{Fault, Write};
 
 /// Bytes of a request.
 const REQUEST_MAX: usize = 1 << 20;
@@ -51,16 +51,6 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A request that changed something, as tests compare it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Write {
-    pub method: String,
-    /// With its query.
-    pub path: String,
-    /// Null: it has none.
-    pub body: Value,
 }
 
 impl Drop for Consul {

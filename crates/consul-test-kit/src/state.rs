@@ -8,7 +8,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::Write;
+/// A request that changed something, as tests compare it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub method: String,
+    /// With its query.
+    pub path: String,
+    /// Null: it has none.
+    pub body: Value,
+}
 
 /// A failure of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

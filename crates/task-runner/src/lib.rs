@@ -10,7 +10,8 @@
 //! [`csi_volumes`] mounts; `artifacts` downloads its artifacts,
 //! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
 //! a [`TokenSource`]; [`tended`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
-//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
+//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`; `registration`
+//! registers those of `consul_services` in Consul;
 //! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
 //! changed template; [`exec`] runs commands beside tasks; [`levels`] has the metrics that are read at each
 //! scrape.
@@ -23,6 +24,7 @@ mod attempt;
 mod check_view;
 mod checks;
 pub mod clock;
+mod consul_services;
 pub mod context;
 pub mod csi_volumes;
 mod data_source;
@@ -35,6 +37,7 @@ pub mod metrics;
 pub mod network;
 mod perform;
 mod probe;
+mod registration;
 pub mod reporter;
 mod run;
 mod runner;
@@ -50,6 +53,7 @@ mod volume_source;
 
 pub use check_view::CheckView;
 pub use clock::Clocks;
+pub use consul_services::ConsulServices;
 pub use context::{Context, Drivers};
 pub use data_source::{Asker, DataSource, NoData};
 pub use handle::{Command, Handle, Progress, RunningTask};

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::check_view::CheckRuns;
+use crate::consul_services::InConsul;
 use crate::context::Context;
 use crate::csi_volumes::AllocVolumes;
 use crate::handle::{Command, Handle, Progress, RunningTask};
@@ -54,6 +55,7 @@ pub(crate) struct Runner {
     pub(crate) tended: HashMap<String, Arc<Tended>>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
+    pub(crate) in_consul: InConsul,
     /// Effects in progress; aborted with the runner.
     pub(crate) work: JoinSet<()>,
     pub(crate) progress: watch::Sender<Progress>,
@@ -122,6 +124,9 @@ impl Runner {
         for (_, tended) in ended {
             if let Some(keeper) = tended.keeper() {
                 self.work.spawn(keeper.revoke().in_current_span());
+            }
+            if let Some(keeper) = tended.consul_keeper() {
+                self.work.spawn(keeper.log_out().in_current_span());
             }
         }
     }

@@ -5,6 +5,7 @@
 //! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
 
 mod e2e_agent_restart;
+mod e2e_consul;
 mod e2e_csi;
 mod e2e_dev;
 mod e2e_devices;

@@ -1,5 +1,6 @@
 //! Wiring of the agent: construction, run, shutdown.
 
+mod consul;
 mod drivers;
 mod machine;
 mod names;
@@ -141,6 +142,7 @@ impl App {
         let state_dir = opened.state_dir.as_deref();
         let artifacts = drivers::artifacts(&config.artifact, state_dir, &metrics.artifacts)?;
         let vault = open_vault(&config)?;
+        let consul = consul::open(&config)?;
         let volumes = open_volumes(&opened)?;
         let parts = Parts {
             metrics,
@@ -156,8 +158,10 @@ impl App {
                 volumes,
                 offered: Mutex::default(),
                 vault: vault.as_ref().map(task_vault::Node::probe),
+                consul: consul.as_ref().map(task_consul::Node::probe),
             },
             vault,
+            consul,
             listeners: Some(listeners),
             dns: names::bind(&config.dns).await?,
             own_certificate,
@@ -197,8 +201,10 @@ impl App {
                 volumes: None,
                 offered: Mutex::default(),
                 vault: None,
+                consul: None,
             },
             vault: None,
+            consul: None,
             listeners: None,
             dns: None,
             own_certificate: None,
@@ -234,6 +240,11 @@ impl App {
             volumes: Arc::new(volumes),
             storage: machine.volumes.clone(),
             vault: parts.vault,
+            consul_services: parts
+                .consul
+                .as_ref()
+                .map(|node| consul::services(node, &config)),
+            consul: parts.consul,
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
@@ -382,6 +393,7 @@ impl App {
             registry.clone(),
             &ended,
         );
+        let registering = consul::keep_registered(&self.context.tasks, &ended);
         let ending = async {
             drain.cancelled().await;
             agent.ended().await;
@@ -390,7 +402,7 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -399,6 +411,7 @@ impl App {
             renewing,
             measuring,
             naming,
+            registering,
             ending
         );
         served.and(watched)
@@ -428,6 +441,7 @@ struct Parts {
     artifacts: Option<Arc<artifact_fetch::Artifacts>>,
     machine: Machine,
     vault: Option<task_vault::Node>,
+    consul: Option<task_consul::Node>,
     listeners: Option<Listeners>,
     dns: Option<service_dns::Server>,
     own_certificate: Option<CertificateFiles>,

@@ -84,6 +84,9 @@ pub(crate) fn failures(metric: &AllocMetric) -> u32 {
     metric.coalesced_failures.saturating_add(1)
 }
 
+/// The start of constraints on the Consul of nodes, which services with `provider = "consul"` imply.
+const CONSUL_ATTRIBUTES: &str = "${attr.consul.";
+
 /// Returns advice, one sentence for each kind of reason.
 pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
     let mut lines = Vec::new();
@@ -121,8 +124,20 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let is_named =
-        |reason: &_| missing_driver(reason) || missing_volume(reason) || no_other_host(reason);
+    let no_consul = |(reason, _): &(&str, &u32)| reason.starts_with(CONSUL_ATTRIBUTES);
+    if constraints.iter().any(no_consul) {
+        lines.push(
+            "Give a node a Consul, [consul] in its configuration, or write provider = \"nomad\" in the \
+             services: 'kafila node status -verbose NODE' lists consul.version of those with one"
+                .to_owned(),
+        );
+    }
+    let is_named = |reason: &_| {
+        missing_driver(reason)
+            || missing_volume(reason)
+            || no_other_host(reason)
+            || no_consul(reason)
+    };
     if !constraints.iter().all(is_named) {
         lines.push(
             "Loosen the constraint, or give a node what it asks for: \
@@ -271,6 +286,18 @@ mod tests {
         let both = advised(&["missing compatible host volumes", "${attr.a} = b"]);
         assert_eq!(both.len(), 2, "{both:?}");
         assert!(both[1].starts_with("Loosen the constraint"), "{both:?}");
+    }
+
+    #[test]
+    fn a_missing_consul_is_no_constraint_to_loosen() {
+        let metric = AllocMetric {
+            nodes_evaluated: 1,
+            constraint_filtered: [("${attr.consul.version} semver >= 1.8.0".to_owned(), 1)].into(),
+            ..AllocMetric::default()
+        };
+        let advised = advice(&metric);
+        assert_eq!(advised.len(), 1, "{advised:?}");
+        assert!(advised[0].contains("[consul]"), "{advised:?}");
     }
 
     #[test]

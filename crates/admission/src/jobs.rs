@@ -11,6 +11,7 @@
 
 pub mod alloc_node;
 pub mod alloc_request;
+pub mod consul_clusters;
 pub mod decision;
 pub mod deregister;
 pub mod dispatch;

@@ -102,6 +102,14 @@ impl Known {
         job(&self.alloc) == job(alloc)
     }
 
+    /// Returns whether the known canary was promoted: its deployment has changed, and the allocation has
+    /// not. There is no way back, so an older state is told from a newer one without a number.
+    fn is_promoted_in(&self, assignment: &Assignment) -> bool {
+        assignment.modify_index == self.modify_index
+            && self.alloc.canary
+            && !assignment.alloc.canary
+    }
+
     /// Replaces the sent job by the known one, if it is the same. A job that was purged and
     /// registered again has the same id and starts at version 0 again.
     fn keep_job(&self, assignment: Assignment) -> Assignment {
@@ -169,7 +177,10 @@ pub fn changes(known: &BTreeMap<AllocId, Known>, seen: u64, update: Update) -> O
     {
         listed.insert(assignment.alloc.id);
         match known.get(&assignment.alloc.id) {
-            Some(known) if assignment.modify_index > known.modify_index => {
+            Some(known)
+                if assignment.modify_index > known.modify_index
+                    || known.is_promoted_in(&assignment) =>
+            {
                 changes.updated.push(known.keep_job(assignment));
             }
             Some(_) => {}
@@ -301,6 +312,24 @@ mod tests {
         ];
         let found = ids(changes(&known, 5, update(8, false, sent, &[])));
         assert_eq!(found, Some((vec![id(4)], vec![id(2)], vec![])));
+    }
+
+    #[test]
+    fn a_promoted_canary_is_updated_though_its_allocation_has_not_changed() {
+        let canary = |number, index, canary| {
+            let mut assigned = assigned(number, index);
+            Arc::make_mut(&mut assigned.assignment.alloc).canary = canary;
+            assigned
+        };
+        let known: BTreeMap<AllocId, Known> = [(1, true), (2, true), (3, false)]
+            .map(|(number, is_canary)| {
+                let assignment = canary(number, 5, is_canary).assignment;
+                (id(number), Known::from(&assignment))
+            })
+            .into();
+        let sent = vec![canary(1, 5, false), canary(2, 4, false), canary(3, 5, true)];
+        let found = ids(changes(&known, 5, update(8, false, sent, &[])));
+        assert_eq!(found, Some((vec![], vec![id(1)], vec![])));
     }
 
     #[test]

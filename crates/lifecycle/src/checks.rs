@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::service::{InitialStatus, OnUpdate, ServiceCheck};
+use model::service::{InitialStatus, OnUpdate, Provider, ServiceCheck};
 use model::{Service, ServiceHealth, ServiceOwner, Timestamp};
 
 use crate::time::{Now, Uptime};
@@ -37,7 +37,7 @@ pub struct CheckResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckOutcome {
     Passed,
-    /// Scripts alone warn.
+    /// Scripts and checks of Consul alone warn.
     Warned,
     #[default]
     Failed,
@@ -138,7 +138,7 @@ impl Watched {
                 self.failures = 0;
                 self.unhealthy_since = None;
                 self.successes = self.successes.saturating_add(1);
-                if self.successes >= self.check.success_before_passing.max(1) {
+                if self.successes >= self.needed(self.check.success_before_passing) {
                     self.status = CheckStatus::Success;
                 }
             }
@@ -149,7 +149,7 @@ impl Watched {
             CheckOutcome::Failed => {
                 self.successes = 0;
                 self.failures = self.failures.saturating_add(1);
-                if self.failures >= self.check.failures_before_critical.max(1) {
+                if self.failures >= self.needed(self.check.failures_before_critical) {
                     self.status = CheckStatus::Failure;
                 }
             }
@@ -169,6 +169,14 @@ impl Watched {
                 self.unhealthy_since.get_or_insert(now.uptime);
             }
             _ => {}
+        }
+    }
+
+    /// Returns the number of results in a row that change the status. Consul counts its results itself.
+    fn needed(&self, configured: u32) -> u32 {
+        match self.service.provider {
+            Provider::Kafila => configured.max(1),
+            Provider::Consul => 1,
         }
     }
 

@@ -68,6 +68,8 @@ pub enum Event {
     IdentityMessage { task: String, message: String },
     /// A note about the task's token of Vault for the user.
     VaultMessage { task: String, message: String },
+    /// A message about a task's token of Consul.
+    ConsulMessage { task: String, message: String },
     /// The plugin of storage that the task provides has become healthy, or is not healthy.
     PluginHealth {
         task: String,

@@ -74,6 +74,10 @@ pub(crate) fn vault_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Vault", time, message)
 }
 
+pub(crate) fn consul_message(time: Timestamp, message: &str) -> TaskEvent {
+    event("Consul", time, message)
+}
+
 pub(crate) fn identity_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Identity", time, message)
 }

@@ -13,6 +13,8 @@ use crate::time::duration_ns;
 pub struct Service {
     /// May contain references such as `${NOMAD_GROUP_NAME}`, which the node replaces.
     pub name: String,
+    #[serde(default, skip_serializing_if = "Provider::is_kafila")]
+    pub provider: Provider,
     /// Task of a group's service that its checks restart; empty: all running tasks.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
@@ -32,6 +34,57 @@ pub struct Service {
     pub on_update: OnUpdate,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ServiceCheck>,
+    /// Meta of a canary until its promotion, in Consul; empty: `meta`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub canary_meta: BTreeMap<String, String>,
+    /// Name -> `host:port` in Consul.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tagged_addresses: BTreeMap<String, String>,
+    /// Others may change the tags in Consul's catalog.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enable_tag_override: bool,
+    /// Weights in Consul's DNS; `None`: its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<ServiceWeights>,
+    /// Kind of the service in Consul; empty: a typical service.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+}
+
+/// The registry of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// Kafila itself, under Nomad's name for its own.
+    #[default]
+    #[serde(rename = "nomad")]
+    Kafila,
+    /// The node's Consul agent.
+    Consul,
+}
+
+impl Provider {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kafila => "nomad",
+            Self::Consul => "consul",
+        }
+    }
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_kafila(&self) -> bool {
+        *self == Self::Kafila
+    }
+}
+
+/// Weights of an instance in Consul's DNS, by the state of its checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceWeights {
+    pub passing: u32,
+    pub warning: u32,
 }
 
 /// Source of a registration's address.
@@ -153,6 +206,12 @@ pub struct ServiceCheck {
     /// Consecutive failures after which the check fails; 0 and 1: the first.
     #[serde(default)]
     pub failures_before_critical: u32,
+    /// Consecutive failures after which Consul warns; 0: the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures_before_warning: u32,
+    /// Text for people, in Consul.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
     pub on_update: OnUpdate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check_restart: Option<CheckRestart>,
@@ -289,6 +348,14 @@ impl AllocServices {
         let shown = |it: &&ServiceRegistration| !self.deleted.contains(&it.id);
         self.registrations.iter().filter(shown)
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Returns the id of a registration. Source: the form of Nomad's ids, from which programs take parts.

@@ -53,6 +53,23 @@ fn node_of_all(snapshot: &Snapshot) -> NodeOf {
         .collect()
 }
 
+/// Returns the canaries of the promoted groups of a deployment that has changed: their nodes register the
+/// tags of services in Consul. They get each later change of the deployment, too, which changes nothing there.
+fn promoted(change: &Change) -> impl Iterator<Item = &AllocId> {
+    let deployment = match change {
+        Change::Put {
+            entity: Entity::Deployment(deployment),
+            ..
+        } => Some(deployment),
+        _ => None,
+    };
+    let groups = deployment
+        .into_iter()
+        .flat_map(|deployment| deployment.groups.values());
+    let promoted = groups.filter(|group| group.promoted);
+    promoted.flat_map(|group| &group.placed_canaries)
+}
+
 /// Returns the nodes that the changes revoke.
 fn revoked(changes: &[Change]) -> impl Iterator<Item = NodeId> {
     changes.iter().filter_map(|change| match change {
@@ -68,6 +85,11 @@ fn revoked(changes: &[Change]) -> impl Iterator<Item = NodeId> {
 fn by_node(changes: &[Change], node_of: &mut NodeOf) -> HashMap<NodeId, BTreeSet<AllocId>> {
     let mut by_node: HashMap<NodeId, BTreeSet<AllocId>> = HashMap::new();
     for change in changes {
+        for alloc_id in promoted(change) {
+            if let Some(node_id) = node_of.get(alloc_id) {
+                by_node.entry(*node_id).or_default().insert(*alloc_id);
+            }
+        }
         let (Change::Put { key, .. } | Change::Delete { key }) = change;
         let Key::Alloc(alloc_id) = key else { continue };
         let node_id = match change {
@@ -89,6 +111,9 @@ fn by_node(changes: &[Change], node_of: &mut NodeOf) -> HashMap<NodeId, BTreeSet
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use model::{Deployment, DeploymentGroup, DeploymentId, DeploymentStatus, Timestamp};
     use test_kit::builders;
 
     use super::*;
@@ -124,6 +149,45 @@ mod tests {
             HashMap::from([(allocs[0].node_id, BTreeSet::from([allocs[0].id]))])
         );
         assert_eq!(node_of.len(), 1);
+    }
+
+    #[test]
+    fn the_promotion_of_canaries_reaches_their_nodes() {
+        let job = builders::service("web", 1);
+        let node_id = builders::node(1).id;
+        let alloc = builders::allocation(1, &job, node_id);
+        let deployment = |promoted| Deployment {
+            id: DeploymentId::from_random(1),
+            job: job.key(),
+            job_version: 1,
+            job_modify_index: 5,
+            job_create_index: 1,
+            status: DeploymentStatus::Running,
+            status_description: String::new(),
+            groups: BTreeMap::from([(
+                alloc.task_group.to_string(),
+                DeploymentGroup {
+                    promoted,
+                    placed_canaries: vec![alloc.id],
+                    ..DeploymentGroup::default()
+                },
+            )]),
+            eval_priority: 50,
+            create_time: Timestamp(1),
+            modify_time: Timestamp(1),
+        };
+        let of = |promoted| {
+            let deployment = deployment(promoted);
+            let key = Key::Deployment(deployment.id);
+            put(key, Entity::Deployment(Box::new(deployment)))
+        };
+        let mut node_of = NodeOf::from([(alloc.id, node_id)]);
+        assert_eq!(by_node(&[of(false)], &mut node_of), HashMap::new());
+        let changed = by_node(&[of(true)], &mut node_of);
+        assert_eq!(
+            changed,
+            HashMap::from([(node_id, BTreeSet::from([alloc.id]))])
+        );
     }
 
     #[test]

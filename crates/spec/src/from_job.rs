@@ -12,9 +12,9 @@ use crate::{
     Action, Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul,
     CsiMountOptions, CsiPluginConfig, DeviceRequest, DisconnectStrategy, DispatchPayload, Dns,
     EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized,
-    Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service, Spread,
-    SpreadTarget, Task, TaskGroup, TaskScaling, Template, TemplateWait, Ui, UiLink, UpdateStrategy,
-    Vault, VersionTag, VolumeMount, VolumeRequest, duration,
+    Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service, ServiceWeights,
+    Spread, SpreadTarget, Task, TaskGroup, TaskScaling, Template, TemplateWait, Ui, UiLink,
+    UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -510,7 +510,7 @@ impl From<&service::Service> for Service {
         Self {
             name: Some(service.name.clone()),
             port: Some(service.port.clone()),
-            provider: Some("nomad".to_owned()),
+            provider: Some(service.provider.as_str().to_owned()),
             tags: service.tags.clone(),
             canary_tags: service.canary_tags.clone(),
             address: Some(service.address.clone()),
@@ -521,9 +521,15 @@ impl From<&service::Service> for Service {
             checks: list(&service.checks),
             // The checks carry their own by now.
             check_restart: None,
-            enable_tag_override: Some(false),
-            cluster: Some("default".to_owned()),
-            kind: Some(String::new()),
+            enable_tag_override: Some(service.enable_tag_override),
+            cluster: Some(consul::Consul::DEFAULT_CLUSTER.to_owned()),
+            kind: Some(service.kind.clone()),
+            canary_meta: service.canary_meta.clone(),
+            tagged_addresses: service.tagged_addresses.clone(),
+            weights: service.weights.map(|weights| ServiceWeights {
+                passing: Some(i64::from(weights.passing)),
+                warning: Some(i64::from(weights.warning)),
+            }),
         }
     }
 }
@@ -554,14 +560,14 @@ impl From<&service::ServiceCheck> for Check {
             task: Some(check.task.clone()),
             success_before_passing: Some(i64::from(check.success_before_passing)),
             failures_before_critical: Some(i64::from(check.failures_before_critical)),
-            failures_before_warning: Some(0),
+            failures_before_warning: Some(i64::from(check.failures_before_warning)),
             on_update: Some(check.on_update.as_str().to_owned()),
             check_restart: check.check_restart.as_ref().map(Into::into),
             command: Some(check.command.clone()),
             args: check.args.clone(),
             expose: Some(false),
             advertise: Some(String::new()),
-            notes: Some(String::new()),
+            notes: Some(check.notes.clone()),
         }
     }
 }

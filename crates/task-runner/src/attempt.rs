@@ -21,7 +21,9 @@ use crate::network::AllocNetwork;
 use crate::task_shared::TaskShared;
 
 mod artifacts;
+mod consul;
 mod plugin;
+mod signer;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -115,6 +117,7 @@ impl Attempt {
         self.create_plugin_directories().await?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
+        variables.extend(self.get_consul_token(answers).await?);
         variables.extend(self.get_vault_token(answers).await?);
         self.fetch_artifacts(answers).await?;
         let of_templates = self.render_templates(&variables, answers).await?;
@@ -271,6 +274,7 @@ impl Attempt {
                 }
                 let held = self.found_identities().await;
                 self.find_vault_token().await;
+                self.find_consul_token().await;
                 self.wait(driver.as_ref(), held, &answers).await;
                 return;
             }
@@ -305,6 +309,7 @@ impl Attempt {
             ended = self.forward(waiting, messages, answers) => ended,
             never = self.renew(driver, held, answers) => match never {},
             never = self.follow_vault(driver, answers) => match never {},
+            never = self.follow_consul(answers) => match never {},
             never = self.follow_templates(driver, answers) => match never {},
             never = self.follow_plugin(driver, answers) => match never {},
         };

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use lifecycle::{CheckKey, CheckResult, Event, Watched};
 use model::ServiceOwner;
-use model::service::CheckType;
+use model::service::{CheckType, Provider};
 use rand::RngExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::Instrument;
 
 use crate::check_view::CheckView;
+use crate::consul_services::{Followed, send_result};
 use crate::probe::Probe;
 use crate::runner::Runner;
 use crate::script::ScriptCheck;
@@ -56,12 +59,33 @@ impl Runner {
         key: CheckKey,
         watched: Watched,
         first: Duration,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+    ) -> Option<BoxFuture<'static, ()>> {
         let assignment = &self.assignment;
         let group = assignment.job.task_group(&assignment.alloc.task_group)?;
         let facts = self.facts();
         let env = services::env(assignment, group, &key.owner, &facts);
         let (service, check) = (&watched.service, &watched.check);
+        let answers = self.answers.clone();
+        let epoch = watched.epoch;
+        let in_consul = match service.provider {
+            Provider::Kafila => None,
+            Provider::Consul => {
+                let services = self.context.consul_services.as_ref()?.services.clone();
+                // A check without an address is not registered.
+                Some((services, self.in_consul.check_ids.get(&key)?.clone()))
+            }
+        };
+        if check.check_type != CheckType::Script
+            && let Some((services, id)) = in_consul
+        {
+            let interval = check.interval;
+            let followed = Followed {
+                services,
+                id,
+                interval,
+            };
+            return Some(followed.run(key, epoch, answers).boxed());
+        }
         let own = services::of_task(&key.owner, |task| self.driver_address(task));
         let wanted = (services::mode_of_check(service, check), &*check.port);
         let addresses = (&*facts, own.as_ref());
@@ -77,9 +101,8 @@ impl Runner {
         } else {
             Run::Probe(Probe::new(check, target, &env))
         };
-        let (interval, limit, epoch) = (check.interval, check.timeout, watched.epoch);
-        let answers = self.answers.clone();
-        Some(async move {
+        let (interval, limit) = (check.interval, check.timeout);
+        let running = async move {
             let mut ticks = interval_at(Instant::now() + first, interval);
             // A check that takes longer than its interval is not made up for.
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -96,16 +119,20 @@ impl Runner {
                     }
                     Run::Script(script) => script.run().await,
                 };
-                let key = key.clone();
-                if answers
-                    .send(Event::Checked { key, epoch, result })
-                    .await
-                    .is_err()
-                {
+                let checked = Event::Checked {
+                    key: key.clone(),
+                    epoch,
+                    result: result.clone(),
+                };
+                if answers.send(checked).await.is_err() {
                     return;
                 }
+                if let Some((services, id)) = &in_consul {
+                    send_result(services, id, &result).await;
+                }
             }
-        })
+        };
+        Some(running.boxed())
     }
 
     /// Returns the checks of the allocation and their newest results.

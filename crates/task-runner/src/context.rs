@@ -17,6 +17,7 @@ use task_drivers::{Driver, NodeFacts};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clocks;
+use crate::consul_services::ConsulServices;
 use crate::data_source::{DataSource, NoData};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
@@ -62,6 +63,10 @@ pub struct Context {
     pub volumes: Arc<dyn VolumeSource>,
     /// The node's Vault; `None`: it has none.
     pub vault: Option<task_vault::Node>,
+    /// The node's Consul for tokens and look-ups; `None`: it has none.
+    pub consul: Option<task_consul::Node>,
+    /// The node's services in Consul; `None`: it has no Consul.
+    pub consul_services: Option<ConsulServices>,
     /// Kill every task when the agent ends.
     pub stop_tasks_on_exit: bool,
     /// Timeout of the agent's shutdown.
@@ -91,6 +96,8 @@ impl Context {
             data: Arc::new(NoData),
             volumes: Arc::new(NoVolumes),
             vault: None,
+            consul: None,
+            consul_services: None,
             stop_tasks_on_exit: false,
             shutdown_grace_period: Duration::from_secs(1),
         }

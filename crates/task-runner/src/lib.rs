@@ -9,8 +9,9 @@
 //! finds and awaits a task in its allocation's [`network`], with the storage systems' volumes that
 //! [`csi_volumes`] mounts; `artifacts` downloads its artifacts,
 //! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
-//! a [`TokenSource`]; [`task_shared`] keeps its token of Vault and its look-ups between attempts; [`leftovers`] removes the
-//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`;
+//! a [`TokenSource`]; [`task_shared`] keeps its tokens of Vault and Consul and its look-ups between attempts; [`leftovers`] removes the
+//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`; `registration`
+//! registers those of `consul_services` in Consul;
 //! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
 //! changed template; [`exec`] runs commands beside tasks, `signal` sends signals to them; [`measurement`] measures what they and the
 //! machine use on request; [`levels`] has the metrics that are read at each
@@ -24,6 +25,7 @@ mod attempt;
 mod check_view;
 mod checks;
 pub mod clock;
+mod consul_services;
 pub mod context;
 pub mod csi_volumes;
 mod data_source;
@@ -37,6 +39,7 @@ pub mod metrics;
 pub mod network;
 mod perform;
 mod probe;
+mod registration;
 pub mod reporter;
 mod run;
 mod runner;
@@ -53,6 +56,7 @@ mod volume_source;
 
 pub use check_view::CheckView;
 pub use clock::Clocks;
+pub use consul_services::ConsulServices;
 pub use context::{Context, Drivers};
 pub use data_source::{DataSource, NoData, Requester};
 pub use handle::{Command, Handle, Progress, RunningTask};

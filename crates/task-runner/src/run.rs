@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use crate::check_view::CheckRuns;
+use crate::consul_services::InConsul;
 use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
@@ -71,6 +72,7 @@ pub fn spawn(
         volumes: Arc::default(),
         shared: HashMap::new(),
         checks: CheckRuns::default(),
+        in_consul: InConsul::default(),
         work: JoinSet::new(),
         progress,
         is_recorded: true,
@@ -235,7 +237,8 @@ impl Runner {
             Some(spec) if spec != *self.machine.spec() => {
                 self.step(Event::Update(Box::new(spec))).await
             }
-            _ => {}
+            // The promotion of a canary changes its tags alone.
+            _ => self.sync_consul(),
         }
         if is_stopped {
             return Some(self.wanted_stop());
@@ -267,8 +270,10 @@ impl Runner {
     pub(crate) async fn step(&mut self, event: Event) {
         let now = self.context.clocks.now();
         let effects = self.machine.step(now, event, &mut self.rng);
+        // First, because checks are followed by their ids in Consul.
+        self.sync_consul();
         self.sync_checks();
-        self.sync_tended();
+        self.drop_ended_tasks();
         if effects.is_empty() {
             return;
         }

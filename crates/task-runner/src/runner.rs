@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::check_view::CheckRuns;
+use crate::consul_services::InConsul;
 use crate::context::Context;
 use crate::csi_volumes::AllocVolumes;
 use crate::handle::{Command, Handle, Progress, RunningTask};
@@ -54,6 +55,7 @@ pub(crate) struct Runner {
     pub(crate) shared: HashMap<String, Arc<TaskShared>>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
+    pub(crate) in_consul: InConsul,
     /// Effects in progress; aborted with the runner.
     pub(crate) work: JoinSet<()>,
     pub(crate) progress: watch::Sender<Progress>,
@@ -116,12 +118,15 @@ impl Runner {
     }
 
     /// Drops the belongings of ended tasks, and revokes their tokens.
-    pub(crate) fn sync_tended(&mut self) {
+    pub(crate) fn drop_ended_tasks(&mut self) {
         let machine = &self.machine;
         let ended = self.shared.extract_if(|task, _| machine.is_dead(task));
         for (_, shared) in ended {
             if let Some(keeper) = shared.keeper() {
                 self.work.spawn(keeper.revoke().in_current_span());
+            }
+            if let Some(keeper) = shared.consul_keeper() {
+                self.work.spawn(keeper.log_out().in_current_span());
             }
         }
     }

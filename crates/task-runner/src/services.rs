@@ -1,7 +1,8 @@
-//! Registrations of an allocation's services: names, addresses and ports of those whose owner runs.
+//! Registrations of an allocation's services: names, addresses and ports of those whose owner runs. Those that
+//! go to Consul are built beside, in `consul_services`, from the same targets.
 
 use lifecycle::Assignment;
-use model::service::{AddressMode, ServiceCheck};
+use model::service::{AddressMode, Provider, ServiceCheck};
 use model::{
     NetworkStatus, Service, ServiceHealth, ServiceOwner, ServiceRegistration, TaskGroup,
     registration_id,
@@ -54,7 +55,8 @@ pub(crate) fn registrations(
         let env = env(assignment, group, owner, facts);
         let own = of_task(owner, &own);
         let addresses = (facts, own.as_ref());
-        for (position, service) in services.iter().enumerate() {
+        let own_services = services.iter().enumerate();
+        for (position, service) in own_services.filter(|(_, it)| it.provider == Provider::Kafila) {
             let wanted = (service.address_mode, "");
             let Some(target) = target(assignment, (owner, service), wanted, &env, addresses) else {
                 continue;

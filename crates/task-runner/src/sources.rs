@@ -14,6 +14,8 @@ use crate::data_source::{self, DataSource, Requester};
 pub(crate) struct Sources {
     /// `None`: the task has no token of Vault.
     pub(crate) secrets: Option<Secrets>,
+    /// `None`: the node has no Consul.
+    pub(crate) consul: Option<task_consul::Data>,
     pub(crate) data: Arc<dyn DataSource>,
     pub(crate) requester: Requester,
 }
@@ -23,21 +25,34 @@ impl Fetch for Sources {
         if data_source::has(&lookup) {
             return data_source::fetch(&*self.data, &self.requester, lookup);
         }
-        match (&lookup, &self.secrets) {
-            (
-                Lookup::Secret { .. } | Lookup::Secrets { .. } | Lookup::SecretWrite { .. },
-                Some(secrets),
-            ) => secrets.fetch(lookup),
+        let source: Option<&dyn Fetch> = match &lookup {
+            Lookup::Consul { .. } => self.consul.as_ref().map(|it| it as &dyn Fetch),
+            _ => self.secrets.as_ref().map(|it| it as &dyn Fetch),
+        };
+        match source {
+            Some(source) => source.fetch(lookup),
             // The event of the waiting task says what to do.
-            _ => Box::pin(async { Err(FetchError::new("no source")) }),
+            None => Box::pin(async { Err(FetchError::new("no source")) }),
         }
     }
 }
 
-/// Returns whether a task, with a token of Vault or without, has a source for the look-up.
-pub(crate) fn has_source(lookup: &Lookup, has_vault: bool) -> bool {
-    data_source::has(lookup) || has_vault && lookup.system() == VAULT
+/// The systems that a task can look data up in, besides Kafila.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Systems {
+    /// The task has a token of Vault.
+    pub(crate) vault: bool,
+    /// The node has Consul.
+    pub(crate) consul: bool,
 }
 
-/// The name of Vault among the systems of look-ups ([`Lookup::system`]).
+/// Returns whether a task has a source for the look-up.
+pub(crate) fn has_source(lookup: &Lookup, systems: Systems) -> bool {
+    data_source::has(lookup)
+        || systems.vault && lookup.system() == VAULT
+        || systems.consul && lookup.system() == CONSUL
+}
+
+/// The names of Vault and Consul among the systems of look-ups ([`Lookup::system`]).
 pub(crate) const VAULT: &str = "Vault";
+pub(crate) const CONSUL: &str = "Consul";

@@ -1,11 +1,12 @@
-//! State that the attempts of a task share: its token of Vault and the look-ups of its templates.
+//! State that the attempts of a task share: its tokens of Vault and Consul and the look-ups of its templates.
 //!
-//! A restart of the task uses both again, so it needs neither Vault nor another source.
+//! A restart of the task uses them again, so it needs neither Vault nor another source.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::consul::Consul;
 use task_vault::{Keeper, Secrets};
 use template_watch::Watch;
 
@@ -17,9 +18,12 @@ use crate::sources::Sources;
 #[derive(Default)]
 pub(crate) struct TaskShared {
     keeper: Mutex<Option<Arc<Keeper>>>,
+    consul_keeper: Mutex<Option<Arc<task_consul::Keeper>>>,
     watch: Mutex<Option<Arc<Watch>>>,
     /// The generation of the token that the task was given last; 0: none.
     given: AtomicU64,
+    /// As `given`, of Consul.
+    consul_given: AtomicU64,
     /// The variables of hooks that the last rendering before a start has seen.
     shown: Mutex<BTreeMap<String, String>>,
 }
@@ -43,21 +47,52 @@ impl TaskShared {
         self.given.store(0, Ordering::SeqCst);
     }
 
+    pub(crate) fn consul_keeper(&self) -> Option<Arc<task_consul::Keeper>> {
+        lock(&self.consul_keeper).clone()
+    }
+
+    /// The keeper of the task's token of Consul; `make` makes the first.
+    pub(crate) fn consul_keeper_or(
+        &self,
+        make: impl FnOnce() -> task_consul::Keeper,
+    ) -> Arc<task_consul::Keeper> {
+        let mut keeper = lock(&self.consul_keeper);
+        Arc::clone(keeper.get_or_insert_with(|| Arc::new(make())))
+    }
+
+    /// As [`Self::drop_keeper`], of Consul.
+    pub(crate) fn drop_consul_keeper(&self) {
+        lock(&self.consul_keeper).take();
+        lock(&self.watch).take();
+        self.consul_given.store(0, Ordering::SeqCst);
+    }
+
     pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
         lock(&self.watch).clone()
     }
 
     /// The look-ups of the task's templates; the first call begins them.
-    pub(crate) fn watch_or_begin(&self, context: &Context, requester: Requester) -> Arc<Watch> {
+    pub(crate) fn watch_or_begin(
+        &self,
+        context: &Context,
+        requester: Requester,
+        consul: Option<&Consul>,
+    ) -> Arc<Watch> {
         let keeper = self.keeper();
+        let consul_keeper = self.consul_keeper();
         let mut watch = lock(&self.watch);
         Arc::clone(watch.get_or_insert_with(|| {
             let secrets = context.vault.as_ref().zip(keeper.as_deref());
             let clock = context.clocks.wall_clock();
             let secrets = secrets.map(|(node, keeper)| Secrets::new(node, keeper, clock));
+            let place = consul.map_or(("", ""), |block| (&*block.namespace, &*block.partition));
+            let consul = context.consul.as_ref().map(|node| {
+                task_consul::Data::new(node, consul_keeper.as_deref(), place.0, place.1)
+            });
             Arc::new(Watch::spawn(
                 Arc::new(Sources {
                     secrets,
+                    consul,
                     data: Arc::clone(&context.data),
                     requester,
                 }),
@@ -81,6 +116,14 @@ impl TaskShared {
 
     pub(crate) fn give(&self, generation: u64) {
         self.given.store(generation, Ordering::SeqCst);
+    }
+
+    pub(crate) fn consul_given(&self) -> u64 {
+        self.consul_given.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn give_consul(&self, generation: u64) {
+        self.consul_given.store(generation, Ordering::SeqCst);
     }
 }
 

@@ -16,7 +16,7 @@ use task_drivers::TaskDirs;
 use template::{Files, Limits, Lookup, RenderContext, Rendered};
 use template_watch::Snapshot;
 
-use crate::sources::{VAULT, has_source};
+use crate::sources::{CONSUL, Systems, VAULT, has_source};
 
 mod files;
 mod interfaces;
@@ -191,7 +191,7 @@ fn without_secrets(error: &template::Error, source: &str) -> String {
         Err(_) => String::new(),
     };
     format!(
-        "line {}, column {}: {about}it cannot be rendered with the data of Vault. The reason is not shown, \
+        "line {}, column {}: {about}it cannot be rendered with the data of Vault or Consul. The reason is not shown, \
          because it may quote a secret",
         error.line, error.column
     )
@@ -202,12 +202,10 @@ fn without_secrets(error: &template::Error, source: &str) -> String {
 pub(crate) fn waiting(
     missing: &[Lookup],
     problems: &BTreeMap<Lookup, String>,
-    has_vault: bool,
+    systems: Systems,
 ) -> String {
     let named = missing.iter().take(NAMED_LOOKUPS).map(|lookup| {
-        let problem = problems
-            .get(lookup)
-            .filter(|_| has_source(lookup, has_vault));
+        let problem = problems.get(lookup).filter(|_| has_source(lookup, systems));
         problem.map_or_else(
             || lookup.to_string(),
             |problem| format!("{lookup} ({problem})"),
@@ -217,29 +215,23 @@ pub(crate) fn waiting(
     if missing.len() > NAMED_LOOKUPS {
         message.push_str(&format!(", and {} more", missing.len() - NAMED_LOOKUPS));
     }
-    let without = missing
-        .iter()
-        .filter(|lookup| !has_source(lookup, has_vault));
-    let mut systems: Vec<&str> = without.map(Lookup::system).collect();
-    systems.sort_unstable();
-    systems.dedup();
-    let is_without_vault = systems.contains(&VAULT);
-    systems.retain(|system| *system != VAULT);
-    if is_without_vault {
+    let without = missing.iter().filter(|lookup| !has_source(lookup, systems));
+    let without: BTreeSet<&str> = without.map(Lookup::system).collect();
+    if without.contains(VAULT) {
         message.push_str(". The task has no token of Vault: add a vault block to it");
     }
-    if !systems.is_empty() {
-        message.push_str(&format!(
-            ". This version of Kafila has no {}: the task waits until it is stopped. Pass the values with env or meta",
-            systems.join(" and "),
-        ));
+    if without.contains(CONSUL) {
+        message.push_str(
+            ". This node has no Consul, so the task waits until it is stopped: set consul.enabled of the node, or \
+             pass the values with env or meta",
+        );
     }
     message
 }
 
 /// The time before the first message: answers of a source are a moment away.
-pub(crate) fn first_message_delay(missing: &[Lookup], has_vault: bool) -> Duration {
-    if missing.iter().all(|lookup| has_source(lookup, has_vault)) {
+pub(crate) fn first_message_delay(missing: &[Lookup], systems: Systems) -> Duration {
+    if missing.iter().all(|lookup| has_source(lookup, systems)) {
         FIRST_MESSAGE_DELAY
     } else {
         Duration::ZERO
@@ -290,7 +282,8 @@ impl<'a> Roots<'a> {
             limits,
         };
         text.render(&context).map_err(|error| {
-            if snapshot.has_asked(VAULT) {
+            // Values of Consul may be secrets, too.
+            if snapshot.has_asked(VAULT) || snapshot.has_asked(CONSUL) {
                 return without_secrets(&error, &data);
             }
             error.to_string()

@@ -17,10 +17,10 @@ pub enum Lookup {
     },
     /// `nomadServices`: names of all services.
     Services,
-    /// A function of Consul with its arguments.
+    /// A function of Consul with its arguments; a default is none of them.
     Consul {
         function: &'static str,
-        arguments: String,
+        arguments: Vec<String>,
     },
     /// `secret` with a path alone: the secret is read.
     Secret { path: String },
@@ -85,7 +85,7 @@ impl fmt::Display for Lookup {
             Self::Consul {
                 function,
                 arguments,
-            } => write!(f, "consul.{function}({arguments})"),
+            } => write!(f, "consul.{function}({})", arguments.join(", ")),
             Self::Secret { path } => write!(f, "vault.read({path})"),
             Self::Secrets { path } => write!(f, "vault.list({path})"),
             Self::SecretWrite { path, .. } => write!(f, "vault.write({path})"),
@@ -113,6 +113,43 @@ pub enum Answer {
     Secret(Secret),
     /// Names, as `secrets` lists them.
     Names(Vec<String>),
+    /// The result of a function of Consul.
+    Data(Data),
+}
+
+/// Data of any form, as a template sees it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Data {
+    #[default]
+    Nil,
+    Int(i64),
+    Uint(u64),
+    Bool(bool),
+    Text(String),
+    List(Vec<Data>),
+    Map(BTreeMap<String, Data>),
+    /// Name of a field -> its value.
+    Record(BTreeMap<&'static str, Data>),
+}
+
+impl Data {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::List(texts.into_iter().map(Self::text).collect())
+    }
+
+    /// A map of texts.
+    pub fn text_map(texts: BTreeMap<String, String>) -> Self {
+        let entries = texts.into_iter();
+        Self::Map(entries.map(|(key, text)| (key, Self::Text(text))).collect())
+    }
+
+    pub fn record(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
+        Self::Record(fields.into_iter().collect())
+    }
 }
 
 /// A secret of Vault. `Debug` hides its data.

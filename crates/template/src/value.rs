@@ -127,8 +127,8 @@ impl Value {
         match self {
             Self::List(list) => list.depth,
             Self::Map(map) => map.depth,
-            // Records are made by look-ups: a list of records that hold texts.
-            Self::Record(_) => 2,
+            // Records are made by look-ups: at most a service with its checks, which hold maps of texts.
+            Self::Record(_) => 4,
             _ => 0,
         }
     }

@@ -6,6 +6,7 @@
 
 mod budget;
 mod e2e_agent_restart;
+mod e2e_consul;
 mod e2e_csi;
 mod e2e_dev;
 mod e2e_devices;

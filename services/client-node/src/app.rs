@@ -1,5 +1,6 @@
 //! Wiring of the agent: construction, run, shutdown.
 
+mod consul;
 mod drivers;
 mod hangup;
 mod machine;
@@ -141,6 +142,7 @@ impl App {
         let state_dir = opened.state_dir.as_deref();
         let artifacts = drivers::artifacts(&config.artifact, state_dir, &metrics.artifacts)?;
         let vault = open_vault(&config)?;
+        let consul = consul::open(&config)?;
         let volumes = open_volumes(&opened)?;
         let parts = Parts {
             metrics,
@@ -157,8 +159,10 @@ impl App {
                 offered: Mutex::default(),
                 vault: vault.as_ref().map(task_vault::Node::probe),
                 meta: node_meta(&config, &opened),
+                consul: consul.as_ref().map(task_consul::Node::probe),
             },
             vault,
+            consul,
             listeners: Some(listeners),
             dns: names::bind(&config.dns).await?,
             own_certificate,
@@ -199,8 +203,10 @@ impl App {
                 offered: Mutex::default(),
                 vault: None,
                 meta: node_meta(&config, &opened),
+                consul: None,
             },
             vault: None,
+            consul: None,
             listeners: None,
             dns: None,
             own_certificate: None,
@@ -236,6 +242,11 @@ impl App {
             volumes: Arc::new(volumes),
             storage: machine.volumes.clone(),
             vault: parts.vault,
+            consul_services: parts
+                .consul
+                .as_ref()
+                .map(|node| consul::services(node, &config)),
+            consul: parts.consul,
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
@@ -407,6 +418,7 @@ impl App {
             registry.clone(),
             &ended,
         );
+        let registering = consul::keep_registered(&self.context.tasks, &ended);
         let ending = async {
             drain.cancelled().await;
             agent.ended().await;
@@ -415,7 +427,7 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -425,6 +437,7 @@ impl App {
             measuring,
             naming,
             hearing,
+            registering,
             ending
         );
         served.and(watched)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 pub use alloc_network::NetworkConfig;
 pub use artifact_fetch::ArtifactConfig;
+pub use consul::ConsulConfig;
 pub use docker_driver::DockerConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
@@ -82,6 +83,7 @@ pub struct Config {
     pub drivers: DriversConfig,
     pub network: NetworkConfig,
     pub vault: VaultConfig,
+    pub consul: ConsulConfig,
     pub dns: DnsConfig,
     /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
     /// Nomad's default.
@@ -247,6 +249,7 @@ impl Default for Config {
             drivers: DriversConfig::default(),
             network: NetworkConfig::default(),
             vault: VaultConfig::default(),
+            consul: ConsulConfig::default(),
             dns: DnsConfig::default(),
             max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
@@ -343,6 +346,7 @@ impl Config {
             ("drivers.docker.", self.drivers.docker.check()),
             ("network.", self.network.check()),
             ("vault.", self.vault.check()),
+            ("consul.", self.consul.check()),
             ("dns.", self.dns.check()),
             ("artifact.", self.artifact.check()),
             ("gc.", self.gc.check()),
@@ -378,6 +382,7 @@ impl service_kit::print::Documented for Config {
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
         vault::CONFIG_SOURCE,
+        consul::CONFIG_SOURCE,
         service_dns::SOURCE,
     ];
 }
@@ -400,6 +405,7 @@ mod tests {
             "drivers.exec",
             "network",
             "vault",
+            "consul",
             "dns",
             "gc",
             "artifact",

@@ -9,7 +9,7 @@ use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
 use super::writes::{begin, evaluated, evaluation};
-use super::{dispatch, docker_config, namespace_rules};
+use super::{consul_clusters, dispatch, docker_config, namespace_rules};
 use crate::cluster::scheduler_config;
 
 /// The options of a registration.
@@ -92,6 +92,7 @@ pub fn validate(
     let job = namespace_rules::with_node_pool(snapshot, job, names_no_pool);
     namespace_rules::admit(snapshot, &job)?;
     docker_config::check(&job)?;
+    consul_clusters::check(&job)?;
     let Ok(mut proposal) = propose_dry_run(snapshot, &job, context) else {
         return Ok(Vec::new());
     };
@@ -121,6 +122,7 @@ fn propose(
     check_update(stored, job)?;
     dispatch::check_owned(stored.map(|stored| &stored.value), job)?;
     docker_config::check(job)?;
+    consul_clusters::check(job)?;
     let join = namespace_rules::admit(snapshot, job)?;
     check_open_evals(snapshot, request.max_open_evals)?;
 

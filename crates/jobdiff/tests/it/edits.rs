@@ -9,7 +9,7 @@ use model::job::{
     TaskAction, Ui, UiLink,
 };
 use model::scaling::{ScaledResource, TaskScaling};
-use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate};
+use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate, Provider};
 use model::template::ChangeMode;
 use model::{Job, Operator, Task, TaskGroup, Timestamp, Vault, WorkloadIdentity};
 
@@ -190,6 +190,46 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| app(job).services[0].name = "api".into(),
         &["app/Service/Name web => api"],
+    ),
+    (
+        |job| app(job).services[0].provider = Provider::Consul,
+        &["app/Service/Provider nomad => consul"],
+    ),
+    (
+        |job| app(job).services[0].enable_tag_override = true,
+        &["app/Service/EnableTagOverride false => true"],
+    ),
+    (
+        |job| app(job).services[0].kind = "api".into(),
+        &["app/Service/Kind  => api"],
+    ),
+    (
+        |job| {
+            drop(
+                app(job).services[0]
+                    .canary_meta
+                    .insert("a".into(), "b".into()),
+            )
+        },
+        &["app/Service/CanaryMeta[a]  => b"],
+    ),
+    (
+        |job| {
+            drop(
+                app(job).services[0]
+                    .tagged_addresses
+                    .insert("lan".into(), "h:1".into()),
+            )
+        },
+        &["app/Service/TaggedAddresses[lan]  => h:1"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].failures_before_warning = 2,
+        &["app/Service/Check/FailuresBeforeWarning 0 => 2"],
+    ),
+    (
+        |job| app(job).services[0].checks[0].notes = "n".into(),
+        &["app/Service/Check/Notes  => n"],
     ),
     (
         |job| app(job).services[0].port = "debug".into(),

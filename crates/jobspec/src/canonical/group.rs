@@ -74,6 +74,7 @@ pub(super) fn group(
     let services = service::services(check, path, &spec.services, &place);
     service::check_tasks(check, path, &services, &tasks);
     service::check_scripts(check, path, &services, &tasks);
+    service::check_providers(check, path, &spec.services, &spec.tasks);
     service::imply(&mut constraints, &services, &tasks);
     vault::imply(&mut constraints, &tasks);
     TaskGroup {
@@ -94,7 +95,7 @@ pub(super) fn group(
         max_run_duration: max_run_duration(check, path, spec, job_type),
         scaling: scaling::scaling(check, path, spec.scaling.as_ref(), count, job_type),
         networks,
-        consul: consul::consul(check, spec.consul.as_ref(), &format!("Group {name:?}")),
+        consul: consul::consul(spec.consul.as_ref()),
         name,
         volumes,
     }

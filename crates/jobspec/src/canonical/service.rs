@@ -1,14 +1,16 @@
 //! The service blocks of groups and tasks.
 
 mod checks;
+mod providers;
 mod rules;
 
 use std::collections::BTreeSet;
 
 use model::job::Task;
-use model::service::{AddressMode, CheckType, OnUpdate, Service};
+use model::service::{AddressMode, CheckType, OnUpdate, Provider, Service};
 use model::{Constraint, Operator};
 
+pub(super) use self::providers::check_providers;
 pub(super) use self::rules::Place;
 use self::rules::{on_update, port_problem};
 use super::check::{Check, Path};
@@ -56,7 +58,7 @@ pub(super) fn services(
 
 fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'_>) -> Service {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    provider(check, path, spec.provider.as_deref());
+    let provider = providers::provider(check, path, spec);
     let name = name(check, path, spec.name.as_deref(), place);
     let port = text(&spec.port);
     self::port(check, path, &port, &name, place);
@@ -82,20 +84,10 @@ fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'
         name,
         task,
         port,
+        ..providers::consul_parts(check, path, spec, provider)
     };
     let checks = checks::checks(check, path, spec, &service, place);
     Service { checks, ..service }
-}
-
-fn provider(check: &mut Check, path: &Path, provider: Option<&str>) {
-    let message = match provider.unwrap_or_default() {
-        "" | "nomad" => return,
-        "consul" => "Consul is not supported by this version of Kafila: write provider = \"nomad\", with which \
-                     Kafila keeps the service itself"
-            .to_owned(),
-        other => format!("unknown provider {other:?}: use \"nomad\""),
-    };
-    check.error(path.field("provider"), message);
 }
 
 fn name(check: &mut Check, path: &Path, name: Option<&str>, place: &Place<'_>) -> String {
@@ -246,20 +238,38 @@ fn scripts_of(
     }
 }
 
-/// Adds the constraint that a node registers services, unless it is there or there is no service.
+/// Adds the constraints that a node registers services of their providers, unless they are there.
 ///
-/// Source: Nomad's implied constraint.
+/// Source: Nomad's implied constraints.
 pub(super) fn imply(constraints: &mut Vec<Constraint>, services: &[Service], tasks: &[Task]) {
-    if services.is_empty() && tasks.iter().all(|task| task.services.is_empty()) {
-        return;
-    }
-    let implied = Constraint {
-        left: "${attr.nomad.service_discovery}".to_owned(),
-        operator: Operator::Equal,
-        right: "true".to_owned(),
-    };
-    if !constraints.contains(&implied) {
-        constraints.push(implied);
+    let of_tasks = tasks.iter().flat_map(|task| &task.services);
+    let providers: Vec<Provider> = services
+        .iter()
+        .chain(of_tasks)
+        .map(|service| service.provider)
+        .collect();
+    for (provider, left, operator, right) in [
+        (
+            Provider::Kafila,
+            "${attr.nomad.service_discovery}",
+            Operator::Equal,
+            "true",
+        ),
+        (
+            Provider::Consul,
+            "${attr.consul.version}",
+            Operator::Semver,
+            ">= 1.8.0",
+        ),
+    ] {
+        let implied = Constraint {
+            left: left.to_owned(),
+            operator,
+            right: right.to_owned(),
+        };
+        if providers.contains(&provider) && !constraints.contains(&implied) {
+            constraints.push(implied);
+        }
     }
 }
 
@@ -284,37 +294,11 @@ pub(super) fn warn(check: &mut Check, job: &spec::Job) {
             "services have"
         };
         check.warn(format!(
-            "{open} {noun} no provider: Kafila keeps them itself, because no Consul is configured. \
-             Write provider = \"nomad\" to say so"
+            "{open} {noun} no provider: Kafila keeps them itself. Write provider = \"nomad\" to say so, or \
+             provider = \"consul\" to register them in the Consul of their nodes"
         ));
     }
-    for (name, is_set) in [
-        (
-            "enable_tag_override",
-            services
-                .iter()
-                .any(|it| it.enable_tag_override == Some(true)),
-        ),
-        (
-            "kind",
-            services
-                .iter()
-                .any(|it| it.kind.as_deref().is_some_and(|kind| !kind.is_empty())),
-        ),
-        (
-            "failures_before_warning",
-            services
-                .iter()
-                .flat_map(|it| &it.checks)
-                .any(|it| it.failures_before_warning.unwrap_or(0) > 0),
-        ),
-    ] {
-        if is_set {
-            check.warn(format!(
-                "{name} of services has no effect without Consul: remove it"
-            ));
-        }
-    }
+    providers::warn(check, &services);
 }
 
 /// Warns of services at the address of a driver that gives its tasks none.

@@ -117,7 +117,7 @@ pub(super) fn task(
         artifacts: artifact::artifacts(check, path, &spec.artifacts),
         identities,
         vault: vault::vault(check, path, spec.vault.as_ref()),
-        consul: consul::consul(check, spec.consul.as_ref(), &format!("Task {full_name:?}")),
+        consul: consul::consul(spec.consul.as_ref()),
         scaling_policies: scaling::of_task(check, path, &spec.scaling_policies),
         csi_plugin: csi_plugin::csi_plugin(check, path, spec.csi_plugin.as_ref()),
         actions: action::actions(check, path, &spec.actions),

@@ -241,6 +241,17 @@ fn read(template: &Template) -> Result<::template::Template, ::template::Error> 
     )
 }
 
+/// Functions of Consul that no node looks up.
+const REFUSED_OF_CONSUL: [&str; 7] = [
+    "caLeaf",
+    "caRoots",
+    "connect",
+    "exportedServices",
+    "importedServices",
+    "partitions",
+    "peerings",
+];
+
 /// Functions that look data up in Vault.
 const OF_VAULT: [&str; 3] = ["pkiCert", "secret", "secrets"];
 
@@ -268,11 +279,23 @@ pub(super) fn warn(check: &mut Check, job: &Job) {
                         calls.join(", "),
                     )
                 };
-                if !others.is_empty() {
+                let (refused, of_consul): (Vec<&str>, Vec<&str>) = others
+                    .iter()
+                    .partition(|name| REFUSED_OF_CONSUL.contains(name));
+                if !refused.is_empty() {
                     check.warn(format!(
-                        "{}, and nodes of this version have no Consul to look data up in. Pass the values with a \
-                         variable, env or meta",
-                        waits(&others)
+                        "{}, which this version of Kafila does not look up. Pass the values with a variable, env \
+                         or meta",
+                        waits(&refused)
+                    ));
+                }
+                if !of_consul.is_empty() {
+                    check.warn(format!(
+                        "Task {:?}: its template for {:?} calls {}, and waits on a node without Consul (`[consul]` \
+                         of client-node)",
+                        task.name,
+                        template.destination,
+                        of_consul.join(", "),
                     ));
                 }
                 if !of_vault.is_empty() && task.vault.is_none() {

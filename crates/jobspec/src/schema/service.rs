@@ -1,6 +1,6 @@
 //! Services.
 
-use hcl::schema::{Ignored, refused_block};
+use hcl::schema::refused_block;
 
 use super::extra::Extra;
 
@@ -14,25 +14,8 @@ pub(super) const SERVICE: Extra = Extra {
         refused_block(
             "identity",
             "Identity",
-            "remove it, services are registered without Consul",
+            "remove it, services are registered in Consul with the token of the node (consul.token_file)",
         ),
-        refused_block(
-            "tagged_addresses",
-            "TaggedAddresses",
-            "write the address in address, or in a service of its own",
-        ),
-    ],
-    ignored: &[
-        Ignored {
-            name: "weights",
-            json: "Weights",
-            warning: "weights in a service block has no effect without Consul: remove it",
-        },
-        Ignored {
-            name: "canary_meta",
-            json: "CanaryMeta",
-            warning: "canary_meta in a service block has no effect without Consul: remove it",
-        },
     ],
     ..Extra::of("Service")
 };

@@ -121,16 +121,7 @@ fn blocks_without_effect_are_warned_about() {
             "",
             None,
         ),
-        (
-            "    consul {\n      namespace = \"apple\"\n    }",
-            "",
-            Some("Group \"g\" has a consul block"),
-        ),
-        (
-            "",
-            "      consul {\n        cluster = \"b\"\n      }",
-            Some("Task \"g.t\" has a consul block"),
-        ),
+        ("    consul {\n      namespace = \"apple\"\n    }", "", None),
         (
             "",
             "      resources {\n        disk = 500\n      }",

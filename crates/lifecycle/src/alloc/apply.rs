@@ -124,6 +124,11 @@ impl AllocRunner {
                     task_event::vault_message(now.wall, &message),
                 );
             }
+            Event::ConsulMessage { task, message } => {
+                self.with_task(&mut step, &task, |runner, cx| {
+                    runner.record(task_event::consul_message(cx.now.wall, &message));
+                })
+            }
             Event::PluginHealth {
                 task,
                 is_healthy,

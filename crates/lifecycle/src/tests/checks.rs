@@ -1,6 +1,6 @@
 //! Service checks: their status, the health of their allocation, and the restarts that they ask for.
 
-use model::service::{CheckRestart, CheckType, InitialStatus, OnUpdate, ServiceCheck};
+use model::service::{CheckRestart, CheckType, InitialStatus, OnUpdate, Provider, ServiceCheck};
 use model::{Service, ServiceOwner};
 
 use super::*;
@@ -131,6 +131,25 @@ fn results_in_a_row_change_the_status() {
             );
         }
     }
+}
+
+#[test]
+fn consul_counts_its_results_itself() {
+    let check = ServiceCheck {
+        success_before_passing: 3,
+        failures_before_critical: 3,
+        ..check()
+    };
+    let spec = service().with("web", Role::Main);
+    let spec = spec.edit("web", |task| {
+        task.services = with_check(check.clone());
+        task.services[0].provider = Provider::Consul;
+    });
+    let mut play = Play::running(spec);
+    play.result(true);
+    assert_eq!(play.check_status(), Some(CheckStatus::Success));
+    play.result(false);
+    assert_eq!(play.check_status(), Some(CheckStatus::Failure));
 }
 
 #[test]

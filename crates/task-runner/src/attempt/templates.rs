@@ -20,6 +20,7 @@ use tracing::warn;
 use super::{Attempt, hook};
 use crate::data_source::Requester;
 use crate::script;
+use crate::sources::Systems;
 use crate::templates::{self, Input, Outcome, Rerendering};
 
 /// Messages about a template that waits come at most this often. Source: Nomad's public behaviour.
@@ -53,7 +54,7 @@ impl Attempt {
                     return Ok(rendering.outcome.into_variables());
                 }
                 None => {
-                    let watch = self.shared.watch_or_begin(&self.context, self.requester());
+                    let watch = self.watch_or_begin();
                     (watch.subscribe(), watch)
                 }
             };
@@ -63,13 +64,16 @@ impl Attempt {
                 Outcome::Written(variables) => return Ok(variables),
                 Outcome::Waiting(missing) => missing,
             };
-            let has_vault = self.shared.keeper().is_some();
-            let message = templates::waiting(&missing, &watch.problems(), has_vault);
+            let systems = Systems {
+                vault: self.shared.keeper().is_some(),
+                consul: self.context.consul.is_some(),
+            };
+            let message = templates::waiting(&missing, &watch.problems(), systems);
             let is_new = told.as_ref().is_none_or(|(last, _)| *last != message);
             let soonest = told.as_ref().map(|(_, at)| *at + MESSAGE_INTERVAL);
             // The first answers are a moment away.
             let due = soonest.unwrap_or_else(|| {
-                Instant::now() + templates::first_message_delay(&missing, has_vault)
+                Instant::now() + templates::first_message_delay(&missing, systems)
             });
             tokio::select! {
                 _ = seen.changed() => continue,
@@ -149,9 +153,19 @@ impl Attempt {
         if first.asked.is_empty() {
             return None;
         }
-        let watch = self.shared.watch_or_begin(&self.context, self.requester());
+        let watch = self.watch_or_begin();
         watch.want(&first.asked).ok()?;
         Some((input, watch))
+    }
+
+    /// Returns the look-ups of the task's templates; the first call begins them.
+    fn watch_or_begin(&self) -> Arc<Watch> {
+        let consul = self
+            .task()
+            .ok()
+            .and_then(|(_, task)| self.consul_block(task));
+        self.shared
+            .watch_or_begin(&self.context, self.requester(), consul)
     }
 
     fn requester(&self) -> Requester {

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use lifecycle::{Event, RestartScope, StartFailure};
 use model::template::ChangeMode;
 use model::vault::Vault;
-use model::{AllocId, AllocPath, Task};
+use model::{AllocPath, Task};
 use task_drivers::Driver;
 use task_drivers::driver::BoxFuture;
 use task_vault::{Identity, IdentityError, Keeper, State};
 use tokio::sync::mpsc;
 use tracing::warn;
 use vault::Token;
-use workload_identity::{TokenRequest, Workload, cluster_identity};
+use workload_identity::cluster_identity;
 
+use super::signer::{Signer, SigningError};
 use super::{Attempt, hook, invalid};
 use crate::identities;
-use crate::token_source::{TokenError, TokenSource};
 
 /// The file with the token.
 const FILE: &str = "secrets/vault_token";
@@ -141,19 +141,7 @@ impl Attempt {
             return Err(hook(problem.to_owned()));
         };
         let name = cluster_identity("vault", &vault.cluster);
-        let is_declared = task.identities.iter().any(|identity| identity.name == name);
-        let identity = Signer {
-            tokens: Arc::clone(&self.context.tokens),
-            alloc_id: self.id.alloc_id,
-            task: self.id.task.clone(),
-            identity: name,
-            // The job's own audience counts.
-            audience: if is_declared {
-                Vec::new()
-            } else {
-                node.audience().to_vec()
-            },
-        };
+        let identity = Signer::new(self, task, name, node.audience());
         Ok(self.shared.keeper_or(|| {
             let may_expire = vault.allow_token_expiration;
             let (role, namespace) = (vault.role.as_str(), vault.namespace.as_str());
@@ -238,34 +226,15 @@ fn token_file() -> AllocPath {
     AllocPath::Task(PathBuf::from(FILE))
 }
 
-/// The identity of a task towards Vault: each login has a JWT of its own, signed by a gateway.
-struct Signer {
-    tokens: Arc<dyn TokenSource>,
-    alloc_id: AllocId,
-    task: String,
-    identity: String,
-    audience: Vec<String>,
-}
-
 impl Identity for Signer {
     fn token(&self) -> BoxFuture<'static, Result<Token, IdentityError>> {
-        let request = TokenRequest {
-            alloc_id: self.alloc_id,
-            workload: Workload::Task(self.task.clone()),
-            identity: self.identity.clone(),
-            audience: self.audience.clone(),
-        };
-        let signing = self.tokens.sign(vec![request]);
+        let signing = self.sign();
         Box::pin(async move {
-            let about = |reason: String| format!("identity token: {reason}");
-            let signed = signing.await.map_err(|error| match error {
-                TokenError::Unavailable(reason) => IdentityError::Unavailable(about(reason)),
-                TokenError::Refused(reason) => IdentityError::Refused(about(reason)),
-            })?;
-            let first = signed.first().ok_or_else(|| {
-                IdentityError::Unavailable(about("the gateway sent none".to_owned()))
-            })?;
-            Ok(Token::new(first.token.expose()))
+            match signing.await {
+                Ok(token) => Ok(Token::new(token.expose())),
+                Err(SigningError::Unavailable(reason)) => Err(IdentityError::Unavailable(reason)),
+                Err(SigningError::Refused(reason)) => Err(IdentityError::Refused(reason)),
+            }
         })
     }
 }

@@ -141,10 +141,10 @@ fn no_file_is_written_while_a_look_up_is_missing() {
         panic!("it does not wait")
     };
     assert_eq!(
-        waiting(&missing, &BTreeMap::new(), false),
+        waiting(&missing, &BTreeMap::new(), Systems::default()),
         "Missing: nomad.var.block(app/db@default.global), consul.key(a), consul.key(b), and 1 more. The task has no \
-         token of Vault: add a vault block to it. This version of Kafila has no Consul: the task \
-         waits until it is stopped. Pass the values with env or meta"
+         token of Vault: add a vault block to it. This node has no Consul, so the task waits until it is stopped: \
+         set consul.enabled of the node, or pass the values with env or meta"
     );
     assert_eq!(fs::read_dir(&task.input.dirs.local).unwrap().count(), 0);
 }
@@ -179,7 +179,14 @@ fn a_waiting_message_has_the_reasons_of_failed_look_ups() {
     let missing = [secret("kv/a"), secret("kv/b")];
     let problems = BTreeMap::from([(secret("kv/a"), "Vault is sealed".to_owned())]);
     assert_eq!(
-        waiting(&missing, &problems, true),
+        waiting(
+            &missing,
+            &problems,
+            Systems {
+                vault: true,
+                consul: false
+            }
+        ),
         "Missing: vault.read(kv/a) (Vault is sealed), vault.read(kv/b)"
     );
     assert_eq!(first_message_delay(&missing, true), FIRST_MESSAGE_DELAY);

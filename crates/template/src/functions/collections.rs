@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                 for pair in &list.items {
                     if let Value::Record(record) = pair
                         && let (Some(path), Some(value)) = (
-                            record.fields.get("Path").and_then(Value::as_text),
+                            record.fields.get("Key").and_then(Value::as_text),
                             record.fields.get("Value"),
                         )
                     {
@@ -57,12 +57,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     exact("mergeMapWithOverride", 2, |call| {
         Ok(merge(&call.map(0)?, &call.map(1)?, true)?)
     }),
-    exact("byKey", 1, |call| {
-        group(call, 0, |record| {
-            let path = record.get("Path").and_then(Value::as_text)?;
-            Some(vec![path.split('/').next().unwrap_or_default().to_owned()])
-        })
-    }),
+    exact("byKey", 1, by_key),
     exact("byTag", 1, |call| {
         group(call, 0, |record| match record.get("Tags") {
             Some(Value::List(tags)) => Some(tags.items.iter().map(ToString::to_string).collect()),
@@ -97,6 +92,33 @@ pub(super) const FUNCTIONS: &[Function] = &[
         })
     }),
 ];
+
+/// Pairs by the first part of their keys, each under the rest of its key.
+fn by_key(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let items = match call.value(0) {
+        value if value.is_nil() => return Ok(Value::map(BTreeMap::new())?),
+        Value::List(list) => &list.items,
+        _ => return Err(call.wrong(0, "a list of pairs")),
+    };
+    let mut groups: BTreeMap<Rc<str>, BTreeMap<Rc<str>, Value>> = BTreeMap::new();
+    for item in items {
+        let fields = match item {
+            Value::Record(record) => &record.fields,
+            _ => return Err(call.wrong(0, "a list of pairs")),
+        };
+        let key = fields.get("Key").and_then(Value::as_text);
+        let key: &str = key.ok_or("an element of the list has no such field")?;
+        let (first, rest) = key.split_once('/').unwrap_or((key, ""));
+        let mut pair = fields.clone();
+        pair.insert("Key", Value::text(rest));
+        let group = groups.entry(first.into()).or_default();
+        group.insert(rest.into(), Value::record(pair));
+    }
+    let entries = groups
+        .into_iter()
+        .map(|(first, pairs)| Ok((first, Value::map(pairs)?)));
+    Ok(Value::map(entries.collect::<Result<_, String>>()?)?)
+}
 
 fn holds(call: &Call<'_>, collection: usize, wanted: &Value) -> Result<bool, Failure> {
     match call.value(collection) {

@@ -9,6 +9,7 @@ use crate::syntax::{Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::{Map, Record, Value};
 
 mod ask;
+mod consul;
 mod secrets;
 
 use self::ask::ask;
@@ -82,29 +83,25 @@ pub(super) const FUNCTIONS: &[Function] = &[
         }
     }),
     // Each gives, while its data is missing, the empty value of its type.
-    exact("key", 1, consul_text),
-    exact("keyExists", 1, |call| consul(call, Value::Bool(false))),
-    exact("keyOrDefault", 2, |call| {
-        let default = call.value(1).clone();
-        call.arguments.truncate(1);
-        consul(call, default)
-    }),
-    exact("ls", 1, consul_list),
-    exact("safeLs", 1, consul_list),
-    exact("tree", 1, consul_list),
-    exact("safeTree", 1, consul_list),
-    many("service", 1, consul_list),
-    between("services", 0, 1, consul_list),
-    between("node", 0, 1, consul_nil),
-    between("nodes", 0, 1, consul_list),
-    between("datacenters", 0, 1, consul_list),
-    many("connect", 1, consul_list),
-    exact("caRoots", 0, consul_list),
-    exact("caLeaf", 1, consul_nil),
-    exact("partitions", 0, consul_list),
-    many("peerings", 0, consul_list),
-    exact("exportedServices", 1, consul_list),
-    many("importedServices", 0, consul_list),
+    exact("key", 1, consul::text),
+    exact("keyExists", 1, consul::exists),
+    exact("keyOrDefault", 2, consul::or_default),
+    exact("ls", 1, consul::list),
+    exact("safeLs", 1, consul::filled_list),
+    exact("tree", 1, consul::list),
+    exact("safeTree", 1, consul::filled_list),
+    many("service", 1, consul::list),
+    between("services", 0, 1, consul::list),
+    between("node", 0, 1, consul::nil),
+    between("nodes", 0, 1, consul::list),
+    between("datacenters", 0, 1, consul::list),
+    many("connect", 1, consul::list),
+    exact("caRoots", 0, consul::list),
+    exact("caLeaf", 1, consul::nil),
+    exact("partitions", 0, consul::list),
+    many("peerings", 0, consul::list),
+    exact("exportedServices", 1, consul::list),
+    many("importedServices", 0, consul::list),
     many("secret", 1, secrets::secret),
     exact("secrets", 1, secrets::secrets),
     many("pkiCert", 1, secrets::pki_cert),
@@ -284,34 +281,4 @@ fn instance(instance: ServiceInstance) -> Result<Value, String> {
         ("JobID", instance.job_id.into()),
         ("AllocID", instance.alloc_id.into()),
     ]))
-}
-
-fn consul(call: &mut Call<'_>, empty: Value) -> Result<Value, Failure> {
-    let lookup = Lookup::Consul {
-        function: call.name,
-        arguments: written(call),
-    };
-    ask(call, lookup)?;
-    Ok(empty)
-}
-
-fn consul_text(call: &mut Call<'_>) -> Result<Value, Failure> {
-    consul(call, "".into())
-}
-
-fn consul_nil(call: &mut Call<'_>) -> Result<Value, Failure> {
-    consul(call, Value::Nil)
-}
-
-fn consul_list(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let empty = Value::list(Vec::new())?;
-    consul(call, empty)
-}
-
-/// The arguments as the event shows them.
-fn written(call: &Call<'_>) -> String {
-    call.arguments
-        .first()
-        .map(ToString::to_string)
-        .unwrap_or_default()
 }

@@ -24,10 +24,10 @@ fn a_rendering_waits_for_all_of_its_missing_data() {
         ["nomad.var.block(a@ns.eu)", "nomad.var.block(a@ns.global)"]
     );
     assert_eq!(
-        waits("{{ key `a` }}{{ range service `web|any` }}{{ end }}{{ secret `kv/x` `a=b` }}"),
+        waits("{{ key `a` }}{{ range service `web` `any` }}{{ end }}{{ secret `kv/x` `a=b` }}"),
         [
             "consul.key(a)",
-            "consul.service(web|any)",
+            "consul.service(web, any)",
             "vault.write(kv/x)",
         ]
     );
@@ -79,6 +79,58 @@ fn the_look_ups_of_a_template_are_known_before_it_is_rendered() {
     let source = "{{ define `t` }}{{ key `a` }}{{ end }}{{ if eq (len (services)) 0 }}{{ else }}{{ $x := nomadVar `x` | toJSON }}{{ end }}{{ env `A` }}";
     let look_ups = Template::parse(source, "", "").unwrap().look_ups();
     assert_eq!(look_ups, BTreeSet::from(["key", "nomadVar", "services"]));
+}
+
+#[test]
+fn data_of_consul_has_fields() {
+    for (source, want) in [
+        ("{{ key `app/name` }}", "shop"),
+        (
+            "{{ keyExists `app/name` }} {{ keyExists `app/none` }}",
+            "true false",
+        ),
+        (
+            "{{ keyOrDefault `app/name` `d` }} {{ keyOrDefault `app/none` `d` }} {{ keyOrDefault `app/empty` 7 }}",
+            "shop d 7",
+        ),
+        (
+            "{{ range ls `app` }}{{ .Key }}={{ .Value }} {{ .Path }}{{ end }}",
+            "name=shop app/name",
+        ),
+        ("{{ len (ls `none`) }}", "0"),
+        (
+            "{{ with tree `app` | explode }}{{ .db.host }}:{{ .db.port }} {{ .name }}{{ end }}",
+            "h:5432 shop",
+        ),
+        (
+            "{{ range $first, $pairs := tree `app` | byKey }}{{ $first }}:{{ range $key, $pair := $pairs }}{{ $key }}={{ .Value }};{{ end }}{{ end }}",
+            "db:host=h;port=5432;name:=shop;",
+        ),
+        (
+            "{{ range $i, $s := service `srv` }}{{ $i }} {{ .Name }} {{ .Address }}:{{ .Port }} {{ .Tags }}{{ end }}",
+            "0 srv 10.0.0.7:8080 [a b]",
+        ),
+        (
+            "{{ range $zone, $list := service `srv` | byMeta `zone` }}{{ $zone }}{{ len $list }}{{ end }}",
+            "z11",
+        ),
+        (
+            "{{ range $tag, $list := service `srv` | byTag }}{{ $tag }}{{ end }}",
+            "ab",
+        ),
+        (
+            "{{ with node `n1` }}{{ .Node.Node }}{{ end }}{{ with node `none` }}x{{ end }}",
+            "n1",
+        ),
+        ("{{ range datacenters }}{{ . }} {{ end }}", "dc1 dc2 "),
+    ] {
+        assert_eq!(text(source), want, "{source}");
+    }
+    assert_eq!(waits("{{ key `app/none` }}"), ["consul.key(app/none)"]);
+    assert_eq!(
+        waits("{{ range safeLs `none` }}{{ end }}"),
+        ["consul.safeLs(none)"]
+    );
 }
 
 #[test]

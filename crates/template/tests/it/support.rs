@@ -73,11 +73,54 @@ impl Source for Data {
                     ..Secret::default()
                 })
             }
-            Lookup::Consul { .. }
-            | Lookup::Secret { .. }
-            | Lookup::Secrets { .. }
-            | Lookup::SecretWrite { .. } => Answer::Missing,
+            Lookup::Consul {
+                function,
+                arguments,
+            } => consul(function, arguments.first().map_or("", String::as_str)),
+            Lookup::Secret { .. } | Lookup::Secrets { .. } | Lookup::SecretWrite { .. } => {
+                Answer::Missing
+            }
         }
+    }
+}
+
+fn consul(function: &str, argument: &str) -> Answer {
+    use template::source::Data;
+    let pair = |key: &str, value: &str| {
+        Data::record([
+            ("Path", Data::text(format!("app/{key}"))),
+            ("Key", Data::text(key)),
+            ("Value", Data::text(value)),
+        ])
+    };
+    match (function, argument) {
+        ("key" | "keyExists" | "keyOrDefault", "app/name") => Answer::Data(Data::text("shop")),
+        ("key" | "keyExists" | "keyOrDefault", "app/none") => Answer::Absent,
+        ("keyOrDefault", "app/empty") => Answer::Data(Data::text("")),
+        ("ls" | "safeLs", "app") => Answer::Data(Data::List(vec![pair("name", "shop")])),
+        ("ls" | "safeLs", _) => Answer::Data(Data::List(Vec::new())),
+        ("tree" | "safeTree", "app") => Answer::Data(Data::List(vec![
+            pair("db/host", "h"),
+            pair("db/port", "5432"),
+            pair("name", "shop"),
+        ])),
+        ("service", "srv") => Answer::Data(Data::List(vec![Data::record([
+            ("Name", Data::text("srv")),
+            ("Address", Data::text("10.0.0.7")),
+            ("Port", Data::Int(8080)),
+            ("Tags", Data::texts(["a", "b"])),
+            (
+                "ServiceMeta",
+                Data::text_map([("zone".to_owned(), "z1".to_owned())].into()),
+            ),
+        ])])),
+        ("node", "n1") => Answer::Data(Data::record([(
+            "Node",
+            Data::record([("Node", Data::text("n1"))]),
+        )])),
+        ("node", _) => Answer::Data(Data::Nil),
+        ("datacenters", _) => Answer::Data(Data::texts(["dc1", "dc2"])),
+        _ => Answer::Missing,
     }
 }
 

@@ -6,13 +6,12 @@ use admission::jobs::alloc_node::{AllocNode, AllocRequestRefusal};
 use admission::jobs::alloc_request::{locate_files, locate_signal, locate_stats};
 use gateway_core::Error;
 use identity::Caller;
+use listing::find;
 use node_gateway::requests_to_nodes as nodes;
 use proto::v1;
 use state::{AllocView, Snapshot};
 use tonic::{Request, Response, Status};
 
-use super::allocations::find;
-use super::nodes::find as find_node;
 use super::query::{Api, Parts};
 
 impl Api {
@@ -118,7 +117,7 @@ impl Api {
         locate: impl Fn(&Snapshot, &AllocView) -> Result<T, AllocRequestRefusal> + Send + Sync,
     ) -> Result<T, Error> {
         let look = |snapshot: &Snapshot| {
-            let id = find(snapshot, alloc_id)?;
+            let id = find::alloc(snapshot, alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
             Ok::<T, Error>(locate(snapshot, view)?)
         };
@@ -127,7 +126,7 @@ impl Api {
 
     async fn reachable_node(&self, node_id: &str) -> Result<AllocNode, Error> {
         let look = |snapshot: &Snapshot| {
-            let id = find_node(snapshot, node_id)?;
+            let id = find::node(snapshot, node_id)?;
             let node = snapshot.node(id).expect("found in this snapshot");
             Ok::<AllocNode, Error>(AllocNode::reachable(&node.value)?)
         };

@@ -37,6 +37,8 @@ pub(super) struct Machine {
     /// `None`: the node has no Vault.
     pub(super) vault: Option<task_vault::Probe>,
     pub(super) meta: Arc<NodeMeta>,
+    /// `None`: the node has no Consul.
+    pub(super) consul: Option<task_consul::Probe>,
 }
 
 impl Machine {
@@ -53,6 +55,7 @@ impl Machine {
             .collect();
         let mut probed = self.offered().clone();
         probed.extend(self.vault.iter().flat_map(task_vault::Probe::attributes));
+        probed.extend(self.consul.iter().flat_map(task_consul::Probe::attributes));
         let mut plugins = Plugins::default();
         if let Some(volumes) = &self.volumes {
             probed.insert(model::csi::CSI_ATTRIBUTE.to_owned(), "true".to_owned());
@@ -71,7 +74,7 @@ impl Machine {
         fingerprint::node(config, agent, &self.offers)
     }
 
-    /// Lets the drivers, the networks and Vault's client probe their environment and repair what other programs have
+    /// Lets the drivers, the networks and the clients of Vault and Consul probe their environment and repair what other programs have
     /// changed, all at once.
     pub(super) async fn refresh(&self) {
         let drivers = join_all(self.drivers.values().map(|driver| driver.refresh()));
@@ -92,14 +95,19 @@ impl Machine {
                 vault.refresh().await;
             }
         };
-        tokio::join!(drivers, networks, vault);
+        let consul = async {
+            if let Some(consul) = &self.consul {
+                consul.refresh().await;
+            }
+        };
+        tokio::join!(drivers, networks, vault, consul);
     }
 
     fn interval(&self, usual: Duration, rng: &mut StdRng) -> Duration {
-        match &self.vault {
-            Some(vault) => vault.interval(usual, rng.random()),
-            None => usual,
-        }
+        let jitter = rng.random();
+        let vault = self.vault.as_ref().map(|it| it.interval(usual, jitter));
+        let consul = self.consul.as_ref().map(|it| it.interval(usual, jitter));
+        vault.into_iter().chain(consul).min().unwrap_or(usual)
     }
 
     fn offered(&self) -> MutexGuard<'_, BTreeMap<String, String>> {

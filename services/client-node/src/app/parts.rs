@@ -27,6 +27,7 @@ pub(super) struct Parts {
     pub(super) artifacts: Option<Arc<artifact_fetch::Artifacts>>,
     pub(super) machine: Machine,
     pub(super) vault: Option<task_vault::Node>,
+    pub(super) consul: Option<task_consul::Node>,
     pub(super) listeners: Option<Listeners>,
     pub(super) dns: Option<service_dns::Server>,
     pub(super) own_certificate: Option<CertificateFiles>,

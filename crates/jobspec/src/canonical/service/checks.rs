@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::service::{AddressMode, CheckRestart, CheckType, InitialStatus, Service, ServiceCheck};
+use model::service::{
+    AddressMode, CheckRestart, CheckType, InitialStatus, Provider, Service, ServiceCheck,
+};
 
 use super::rules::{self, Place, on_update, port_problem};
 use crate::canonical::check::{Check, Path};
@@ -15,6 +17,8 @@ const LEAST: Duration = Duration::from_secs(1);
 const DEFAULT_GRACE: Duration = Duration::from_secs(1);
 /// Checks of one service: each is a connection per interval.
 const MAX_CHECKS: usize = 32;
+/// Source: Nomad's limit.
+const MAX_NOTES_BYTES: usize = 255;
 /// The methods of RFC 9110 and PATCH.
 const METHODS: [&str; 9] = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
@@ -91,6 +95,15 @@ fn one(
             spec.failures_before_critical,
             0,
         ),
+        failures_before_warning: match service.provider {
+            Provider::Consul => check.number(
+                path.field("failures_before_warning"),
+                spec.failures_before_warning,
+                0,
+            ),
+            Provider::Kafila => 0,
+        },
+        notes: notes(check, path, spec, service.provider),
         on_update: on_update(check, path, spec.on_update.as_deref(), service.on_update),
         check_restart: None,
     };
@@ -100,6 +113,22 @@ fn one(
         target(check, path, &found, service, place);
     }
     found
+}
+
+/// Reads the notes, which only Consul shows.
+fn notes(check: &mut Check, path: &Path, spec: &spec::Check, provider: Provider) -> String {
+    let notes = spec.notes.clone().unwrap_or_default();
+    if provider != Provider::Consul {
+        return String::new();
+    }
+    if notes.len() > MAX_NOTES_BYTES {
+        let message = format!(
+            "has {} bytes, more than {MAX_NOTES_BYTES}: shorten it",
+            notes.len()
+        );
+        check.error(path.field("notes"), message);
+    }
+    notes
 }
 
 fn check_type(check: &mut Check, path: &Path, text: Option<&str>) -> CheckType {

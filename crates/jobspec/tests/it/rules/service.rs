@@ -33,7 +33,10 @@ fn what_a_service_is_made_of() {
         ("", of("on_update = \"x\""), "", "$g.service[0].on_update", "unknown on_update \"x\""),
         ("", of("task = \"x\""), "", "$g.service[0].task", "the group has no task \"x\""),
         ("", "", in_task("task = \"x\""), "$t.service[0].task", "a service of task \"t\" cannot name task \"x\""),
-        ("", "service {\nprovider = \"consul\"\n}", "", "$g.service[0].provider", "Consul is not supported by this version of Kafila"),
+        ("", "service {\nprovider = \"consul\"\ncluster = \"b\"\n}", "", "$g.service[0].cluster", "is not supported by this version of Kafila"),
+        ("", "service {\nprovider = \"consul\"\nkind = \"mesh-gateway\"\n}", "", "$g.service[0].kind", "is not supported by this version of Kafila"),
+        ("", "service {\nprovider = \"consul\"\ntagged_addresses {\nlan = \"192.0.2.7\"\n}\n}", "", "$g.service[0].tagged_addresses", "is not an address with a port"),
+        ("", "service {\nname = \"a\"\nprovider = \"consul\"\n}\nservice {\nname = \"b\"\nprovider = \"nomad\"\n}", "", "$g.service", "Multiple service providers used"),
         ("", "service {\nprovider = \"x\"\n}", "", "$g.service[0].provider", "unknown provider \"x\""),
         ("", Box::leak(format!("{}\n{}", of("name = \"a\""), in_task("name = \"a\"")).into()), "", "$g.service[1].name", "Service \"a\" is defined twice"),
     ]);
@@ -97,6 +100,38 @@ fn a_service_without_a_provider_is_kept_by_kafila_with_a_warning() {
     let json =
         serde_json::to_value(&spec::Job::from(&admitted.job).task_groups[0].services).unwrap();
     assert_eq!(json[0]["Provider"], "nomad");
+}
+
+#[test]
+fn an_explicit_consul_is_the_provider_with_its_own_attributes_and_constraint() {
+    let lines = "service {\nprovider = \"consul\"\nenable_tag_override = true\ncanary_meta {\na = \"b\"\n}\n\
+                 tagged_addresses {\nlan = \"192.0.2.7:80\"\n}\nweights {\npassing = 5\n}\n}";
+    let admitted = admit(&file("", lines, "")).unwrap();
+    assert_eq!(admitted.warnings, [""; 0]);
+    let group = &admitted.job.task_groups[0];
+    let service = &group.services[0];
+    assert_eq!(service.provider, model::service::Provider::Consul);
+    assert!(service.enable_tag_override);
+    assert_eq!(service.tagged_addresses["lan"], "192.0.2.7:80");
+    let weights = service.weights.unwrap();
+    assert_eq!((weights.passing, weights.warning), (5, 1));
+    let constraints: Vec<&str> = group
+        .constraints
+        .iter()
+        .map(|it| it.left.as_str())
+        .collect();
+    assert_eq!(constraints, ["${attr.consul.version}"]);
+    let wire = spec::Job::from(&admitted.job);
+    let again = jobspec::canonicalise(&wire, model::Timestamp(1))
+        .unwrap()
+        .job;
+    assert_eq!(again.task_groups[0].services, group.services);
+
+    let without = lines.replace("provider = \"consul\"", "provider = \"nomad\"");
+    let admitted = admit(&file("", Box::leak(without.into()), "")).unwrap();
+    assert_eq!(admitted.warnings.len(), 4, "{:?}", admitted.warnings);
+    let service = &admitted.job.task_groups[0].services[0];
+    assert!(!service.enable_tag_override && service.weights.is_none());
 }
 
 /// A group with a port and one service with one check, and `GOOD` unless another type is given.

@@ -162,6 +162,12 @@ async fn a_wrong_secret_is_refused() {
         let status = logs(&node, secret, asked).await.err().unwrap();
         assert_eq!(status.code(), code, "{status}");
     }
+    // As for an allocation that was collected.
+    let status = logs(&node, &good, request(stranger)).await.err().unwrap();
+    let says_why = status
+        .message()
+        .contains("has removed its directory with the logs");
+    assert!(says_why, "{status}");
     cluster.collect(id);
     place.is_empty().await;
     node.stop().await;

@@ -43,7 +43,7 @@ async fn directories_are_listed_and_files_are_printed() {
         .at(&gateway.address)
         .await;
     let text = &said.ended(0).stdout;
-    assert!(text.contains("2048   2023-11-14T22:13:20"), "{text}");
+    assert!(text.contains("2048  2023-11-14T22:13:20Z"), "{text}");
     let said = kafila(&format!("alloc fs -stat {id} web/local/b"))
         .at(&gateway.address)
         .await;

@@ -65,12 +65,7 @@ async fn wrong_usage_ends_with_1_and_names_the_commands_help() {
 async fn unsupported_commands_and_flags_of_nomad_name_an_alternative() {
     let table = [
         ("job start web", 127, "'job start'", "kafila job run"),
-        (
-            "alloc signal 8a3f",
-            127,
-            "'alloc signal'",
-            "log in to the node",
-        ),
+        ("alloc pause 8a3f", 127, "'alloc pause'", "Nomad Enterprise"),
         ("acl token list", 127, "'acl'", "no users"),
         (
             "system reconcile summaries",
@@ -79,10 +74,10 @@ async fn unsupported_commands_and_flags_of_nomad_name_an_alternative() {
             "nothing to reconcile",
         ),
         (
-            "node status -stats",
+            "node status -filter=x",
             1,
-            "'-stats' of 'node status'",
-            "log in to the node",
+            "'-filter' of 'node status'",
+            "use -json and jq",
         ),
         (
             "job status -token=x web",

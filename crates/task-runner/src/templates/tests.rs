@@ -189,8 +189,18 @@ fn a_waiting_message_has_the_reasons_of_failed_look_ups() {
         ),
         "Missing: vault.read(kv/a) (Vault is sealed), vault.read(kv/b)"
     );
-    assert_eq!(first_message_delay(&missing, true), FIRST_MESSAGE_DELAY);
-    assert_eq!(first_message_delay(&missing, false), Duration::ZERO);
+    let with_vault = Systems {
+        vault: true,
+        consul: false,
+    };
+    assert_eq!(
+        first_message_delay(&missing, with_vault),
+        FIRST_MESSAGE_DELAY
+    );
+    assert_eq!(
+        first_message_delay(&missing, Systems::default()),
+        Duration::ZERO
+    );
 }
 
 #[test]

@@ -119,8 +119,6 @@ async fn play_services(suite: &mut Suite, consul: &mut Consul) -> Result<()> {
     let api = suite.api()?;
     suite.run_job(&shop("v1", 600)).await?;
     eventually(TIMEOUT, || tags_are(consul, &["v1 alloc-0 node-tag"])).await?;
-    let services = consul.services();
-    ensure!(services.len() == 2, "{services:?}");
     // A script runs at the node, which sends its results.
     eventually(TIMEOUT, || async {
         let checks = consul.checks();

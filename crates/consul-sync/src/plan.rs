@@ -48,7 +48,7 @@ pub fn steps(
         let service = wanted.get(check.service_id.as_str());
         let is_unwanted = |service: &&Registration| service.checks.iter().all(|it| it.id != *id);
         // Others may add checks of their own to a service.
-        if id.starts_with(CHECK_PREFIX) && service.is_some_and(|service| is_unwanted(service)) {
+        if id.starts_with(CHECK_PREFIX) && service.is_some_and(is_unwanted) {
             steps.push(Step::DeregisterCheck(id.clone()));
         }
     }

@@ -1,4 +1,4 @@
-//! What tasks and machines use, with the keys of Nomad's statistics.
+//! Usage of tasks and machines, with the keys of Nomad's statistics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What tasks use, by their processes: for nodes whose control groups do not count it.
+//! Usage of tasks by their processes: for nodes whose control groups do not count it.
 //!
 //! Memory that processes share counts for each of them, and the cpu time of a process counts for its task once
 //! it is reaped by another process of the task.

@@ -24,7 +24,7 @@ pub enum Undo {
     Resume(String),
     Connect,
     FreeDisk(String),
-    FreeStore(FullStore),
+    FreeStore(Box<FullStore>),
 }
 
 /// Two groups of hosts that are cut off from each other.
@@ -93,7 +93,7 @@ pub async fn begin(
         }
         Kind::StoreFull => {
             let full = FullStore::start(&cluster.stores()).await?;
-            ("every member".to_owned(), Undo::FreeStore(full))
+            ("every member".to_owned(), Undo::FreeStore(Box::new(full)))
         }
         Kind::Delay => {
             let slow = senders(&mut rng);

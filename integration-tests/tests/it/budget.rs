@@ -23,7 +23,7 @@ const JOBS_BEFORE: u128 = 200;
 
 /// Stage → allocations of memory for one job, in the order of its life.
 const BUDGET: [(&str, u64); 10] = [
-    ("register", 60),
+    ("register", 63),
     ("encode registration", 9),
     ("decode registration", 35),
     ("apply registration", 17),

@@ -169,7 +169,8 @@ async fn play_services(suite: &mut Suite, consul: &mut Consul) -> Result<()> {
         .await?
         .ok()?;
     eventually(TIMEOUT, || tags_are(consul, &["v3 alloc-0 node-tag"])).await?;
-    let alloc = only_running(&api).await?;
+    // The services of the old one end before its task.
+    let alloc = eventually(TIMEOUT, || only_running(&api)).await?;
 
     // An outage ends nothing, and what was lost meanwhile comes back.
     consul.stop();

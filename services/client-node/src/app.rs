@@ -103,7 +103,7 @@ impl App {
                 Storage::None
             }
         };
-        Self::build_with(config, storage).await
+        Box::pin(Self::build_with(config, storage)).await
     }
 
     /// As [`App::build`], for a node with its state in `memory` and `mock_driver` alone. For

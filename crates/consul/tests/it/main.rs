@@ -18,7 +18,7 @@ fn open(consul: &Consul, change: impl FnOnce(&mut ConsulConfig)) -> Client {
         ..ConsulConfig::default()
     };
     change(&mut config);
-    Client::open(&config).unwrap()
+    Client::open(&config).expect("the settings are valid")
 }
 
 fn service() -> Registration {

@@ -142,17 +142,20 @@ async fn a_plaintext_node_is_told_which_settings_a_gateway_with_tls_needs() {
     const REFUSAL: &str = "this port needs TLS: use https://";
     let cause = std::io::Error::other(format!("connection error received: {REFUSAL}"));
     let status = Status::from_error(Box::new(cause));
-    let named = naming("http://a:1", &status);
-    for part in [
-        "http://a:1",
-        "needs TLS",
-        "tls.ca_file",
-        "tls.cert_file",
-        "tls.key_file",
-    ] {
-        assert!(named.message().contains(part), "{part}: {named:?}");
+    for status in [status, Status::failed_precondition(REFUSAL)] {
+        let named = naming("http://a:1", &status);
+        for part in [
+            "http://a:1",
+            "needs TLS",
+            "tls.ca_file",
+            "tls.cert_file",
+            "tls.key_file",
+        ] {
+            assert!(named.message().contains(part), "{part}: {named:?}");
+        }
     }
     // A gateway that tells of its own connections is quoted.
-    let quoted = naming("http://a:1", &Status::unavailable(REFUSAL));
-    assert_eq!(quoted.message(), format!("gateway http://a:1: {REFUSAL}"));
+    let own = format!("controller http://c:1: {REFUSAL}");
+    let quoted = naming("http://a:1", &Status::unavailable(&own));
+    assert_eq!(quoted.message(), format!("gateway http://a:1: {own}"));
 }

@@ -1,4 +1,4 @@
-//! What the handlers share: the parts of the node, checks of its secret and of allocations.
+//! Shared by the handlers: the parts of the node, checks of its secret and of allocations.
 
 use std::sync::Arc;
 

@@ -12,7 +12,13 @@ const DOCKER: &str = r#"#!/usr/bin/env bash
 printf '%s\n' "$@" >>"$CALLS"
 echo -- >>"$CALLS"
 case $1 in
-    compose) [[ $2 == version ]] && exit 0; [[ $2 == config ]] && echo api-gateway; exit 0 ;;
+    compose)
+        case $2 in
+            config) echo api-gateway ;;
+            ps) echo "${REPLICA:-}" ;;
+            up) eval "$RUN" ;;
+        esac
+        exit 0 ;;
     run) eval "$RUN" ;;
 esac
 "#;
@@ -163,5 +169,26 @@ fn help_and_wrong_arguments_of_the_scripts_touch_no_container() -> Result<()> {
     let calls = stand.calls();
     let touched = ["stop\n", "rm\n", "run\n", "build\n"];
     ensure!(!touched.iter().any(|call| calls.contains(call)), "{calls}");
+    Ok(())
+}
+
+#[test]
+fn a_roll_says_why_no_container_replaces_the_stopped_one() -> Result<()> {
+    let stand = Stand::new()?;
+    let no_image = "echo 'no such image: kafila:0.2.0' >&2; exit 1";
+    let output = stand
+        .command("compose-roll", no_image)
+        .env("REPLICA", "c1c1c1c1c1c1c1c1")
+        .arg("api-gateway")
+        .output()?;
+    let said = text(&output);
+    ensure!(output.status.code() == Some(1), "{said}");
+    for part in [
+        "no such image: kafila:0.2.0",
+        "no container replaces c1c1c1c1c1c1 of api-gateway",
+        "up -d --no-deps --scale api-gateway=1 api-gateway",
+    ] {
+        ensure!(said.contains(part), "{part}: {said}");
+    }
     Ok(())
 }

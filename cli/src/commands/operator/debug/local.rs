@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::part::Part;
-use super::redact::redact;
+use super::redact::{log_file, redact};
 
 /// Longest request for metrics.
 const METRICS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ async fn get_metrics(address: &str) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Reads the end of a log file.
+/// Reads the end of a log file, without what may be secrets.
 pub(super) fn log(path: &Path) -> Part {
     let name = format!("logs/{}", file_name(&path.to_string_lossy()));
     let read = || -> std::io::Result<Vec<u8>> {
@@ -54,7 +54,7 @@ pub(super) fn log(path: &Path) -> Part {
         file.seek(SeekFrom::Start(size.saturating_sub(LOG_BYTES)))?;
         let mut content = Vec::new();
         file.take(LOG_BYTES).read_to_end(&mut content)?;
-        Ok(content)
+        Ok(log_file(&content))
     };
     Part::new(name, read().map_err(|error| format!("{path:?}: {error}")))
 }

@@ -72,6 +72,50 @@ pub(super) fn line(mut line: v1::LogLine) -> v1::LogLine {
     line
 }
 
+/// As [`line`], for the lines of a log file, where a field is `name=value` or `"name": "value"`.
+pub(super) fn log_file(content: &[u8]) -> Vec<u8> {
+    let content = String::from_utf8_lossy(content);
+    let mut in_key = false;
+    let lines = content.split('\n').map(|line| {
+        // A private key has a line for each part of it.
+        let begins = line.contains(PRIVATE_KEY) && line.contains("BEGIN");
+        let ends = line.contains(PRIVATE_KEY) && line.contains("END");
+        let is_key = in_key || begins;
+        in_key = is_key && !ends;
+        match is_key {
+            true => REDACTED.to_owned(),
+            false => without_secret_fields(&text(line)),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+/// Removes each value that follows a name with a word of [`SECRET_FIELDS`], up to the next space or quote.
+fn without_secret_fields(line: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(['=', ':']) {
+        let (before, after) = rest.split_at(at + 1);
+        kept.push_str(before);
+        let name_end = before.trim_end_matches(['=', ':', '"', ' ']);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let start = name_end.rfind(|c| !is_name(c)).map_or(0, |last| last + 1);
+        let name = name_end.get(start..).unwrap_or_default().to_lowercase();
+        rest = after;
+        if SECRET_FIELDS.iter().any(|word| name.contains(word)) {
+            let value = after.trim_start_matches([' ', '"']);
+            kept.push_str(&after[..after.len() - value.len()]);
+            let end = value.find([' ', '"', ',', '}']).unwrap_or(value.len());
+            if end > 0 {
+                kept.push_str(REDACTED);
+            }
+            rest = &value[end..];
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
 fn text(text: &str) -> String {
     if text.contains(PRIVATE_KEY) {
         return REDACTED.to_owned();
@@ -137,6 +181,29 @@ mod tests {
             "{shown}"
         );
         assert_eq!(cleaned.fields[0].value, "web");
+    }
+
+    #[test]
+    fn a_log_file_has_no_secrets() {
+        let planted = "\
+2026-01-01 INFO login user=a password=hunter2 token=hunter2, https://u:hunter2@h/x
+{\"level\":\"info\",\"vault_token\": \"hunter2\",\"job_id\":\"web\"}
+-----BEGIN EC PRIVATE KEY-----
+hunter2
+-----END EC PRIVATE KEY-----
+Authorization: hunter2 and the rest at 10:15:20
+password=
+";
+        let cleaned = String::from_utf8(log_file(planted.as_bytes())).unwrap();
+        assert!(!cleaned.contains("hunter2"), "{cleaned}");
+        for kept in [
+            "INFO login user=a password=<redacted> token=<redacted>, https://<redacted>@h/x",
+            "\"job_id\":\"web\"",
+            "and the rest at 10:15:20",
+        ] {
+            assert!(cleaned.contains(kept), "{kept}: {cleaned}");
+        }
+        assert_eq!(cleaned.lines().count(), planted.lines().count());
     }
 
     #[test]

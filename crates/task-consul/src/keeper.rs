@@ -12,9 +12,10 @@ use futures::future::BoxFuture;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use service_kit::Clock;
+use service_kit::clock::sleep_until_deadline;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 use tracing::{Instrument as _, debug, info, warn};
 
 /// First and longest delay after a failure.
@@ -167,7 +168,7 @@ impl Run {
         let mut tested = Instant::now();
         loop {
             tokio::select! {
-                () = sleep_until_maybe(replaced_at) => replaced_at = self.log_in().await,
+                () = sleep_until_deadline(replaced_at) => replaced_at = self.log_in().await,
                 () = self.doubts.notified() => {
                     if tested.elapsed() < DOUBT_INTERVAL {
                         continue;
@@ -275,13 +276,6 @@ impl Run {
             state.problem = problem;
             is_new
         });
-    }
-}
-
-async fn sleep_until_maybe(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -151,6 +151,14 @@ def certificates(release):
     for name, spec in made.items():
         if issuers and spec["issuerRef"]["name"] not in issuers:
             yield f"Certificate for {name}: its issuer does not exist"
+    # etcd accepts every certificate of its CA, whatever its role.
+    signers = {True: set(), False: set()}
+    for spec in made.values():
+        if not spec.get("isCA"):
+            is_etcd = f"etcd.{region}.kafila" in spec["dnsNames"] or f"etcd-client.{region}.kafila" in spec["dnsNames"]
+            signers[is_etcd].add(tuple(sorted(spec["issuerRef"].items())))
+    for signer in signers[True] & signers[False]:
+        yield f"Issuer {dict(signer)['name']}: signs certificates of etcd and others, which etcd accepts, too"
 
 
 def introduction(component, workload, tls):

@@ -27,7 +27,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocSpec {
     pub job_type: JobType,
-    /// The group as it is in the job, without its tasks, which are in `tasks`.
+    /// The group as it is in the job, without its tasks, which are in `tasks`, and without what servers alone
+    /// decide by.
     pub group: TaskGroup,
     /// Name → task; never empty.
     pub tasks: BTreeMap<String, TaskSpec>,
@@ -111,13 +112,30 @@ impl AllocSpec {
                 .map(|span| alloc.create_time.plus(span)),
             deployment_id: alloc.deployment_id,
             health: health(job, &group, alloc.deployment_id),
-            group,
+            group: for_node(group),
         })
     }
 
     /// Returns the longest run without contact to a server; `None`: no limit.
     pub(crate) fn stop_on_client_after(&self) -> Option<Duration> {
         self.group.disconnect?.stop_on_client_after
+    }
+}
+
+/// Leaves out what servers alone decide by: a change of it is none for the node, which would store and report
+/// each allocation of a job that is only scaled.
+fn for_node(group: TaskGroup) -> TaskGroup {
+    TaskGroup {
+        count: 0,
+        constraints: Vec::new(),
+        affinities: Vec::new(),
+        spreads: Vec::new(),
+        reschedule: None,
+        // The health check has been taken from these.
+        update: None,
+        migrate: None,
+        scaling: None,
+        ..group
     }
 }
 

@@ -353,6 +353,19 @@ fn manual_health_is_never_judged_and_a_missing_group_is_no_allocation() {
 }
 
 #[test]
+fn a_scaled_job_is_no_change_for_its_running_allocations() {
+    let spec = |change: fn(&mut TaskGroup)| {
+        let mut job = job(JobType::Service, vec![task("main", None)]);
+        change(&mut job.task_groups[0]);
+        AllocSpec::new(&job, &allocation(), Limits::default()).unwrap()
+    };
+    let before = spec(|_| {});
+    assert_eq!(spec(|group| group.count += 7), before);
+    assert_eq!(spec(|group| group.reschedule = None), before);
+    assert_ne!(spec(|group| group.shutdown_delay *= 2), before);
+}
+
+#[test]
 fn scenario_045_the_node_bounds_the_kill_timeout() {
     let job = job(JobType::Service, vec![task("main", None)]);
     let spec = AllocSpec::new(&job, &allocation(), Limits::default()).unwrap();

@@ -1,11 +1,8 @@
 //! Host name, operating system and kernel.
 
-use crate::attributes::{Attributes, read};
+use model::signal::SIGNALS;
 
-/// Names of the signals that can be sent to tasks.
-const SIGNALS: &str = "SIGABRT,SIGALRM,SIGBUS,SIGCHLD,SIGCONT,SIGFPE,SIGHUP,SIGILL,SIGINT,SIGIO,\
-                       SIGKILL,SIGPIPE,SIGPROF,SIGQUIT,SIGSEGV,SIGSTOP,SIGSYS,SIGTERM,SIGTRAP,\
-                       SIGTSTP,SIGTTIN,SIGTTOU,SIGURG,SIGUSR1,SIGUSR2,SIGWINCH,SIGXCPU,SIGXFSZ";
+use crate::attributes::{Attributes, read};
 
 /// Returns the host name.
 pub(crate) fn fingerprint(attributes: &mut Attributes) -> String {
@@ -19,7 +16,7 @@ pub(crate) fn fingerprint(attributes: &mut Attributes) -> String {
     for (name, value) in [
         ("os.name", field(&release, "ID")),
         ("os.version", field(&release, "VERSION_ID")),
-        ("os.signals", SIGNALS.to_owned()),
+        ("os.signals", SIGNALS.join(",")),
         ("os.cgroups.version", cgroups_version()),
         ("kernel.name", std::env::consts::OS.to_owned()),
         ("kernel.version", read("/proc/sys/kernel/osrelease")),

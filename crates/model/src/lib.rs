@@ -52,6 +52,7 @@ pub mod revocation;
 pub mod scaling;
 pub mod scheduler_config;
 pub mod service;
+pub mod signal;
 pub mod tally;
 pub mod task_state;
 pub mod template;

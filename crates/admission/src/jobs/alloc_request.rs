@@ -1,6 +1,7 @@
 //! Requests that the node of an allocation answers with files, measurements, signals and actions.
 
 use model::job::TaskAction;
+use model::signal::SIGNALS;
 use model::{AllocId, FieldErrors};
 use state::{AllocView, Snapshot};
 use suggest::nearest;
@@ -10,14 +11,6 @@ use super::restart_alloc::{RestartTarget, locate_task};
 
 /// Source: Nomad's default.
 const DEFAULT_SIGNAL: &str = "SIGKILL";
-
-/// The signals that nodes say they can send (`os.signals`).
-const SIGNALS: [&str; 28] = [
-    "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT",
-    "SIGIO", "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGSEGV", "SIGSTOP", "SIGSYS", "SIGTERM",
-    "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGWINCH",
-    "SIGXCPU", "SIGXFSZ",
-];
 
 /// An allocation and its node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,26 +3,20 @@
 use std::collections::BTreeSet;
 
 use model::job::Task;
+use model::signal::{SIGNALS, may_be_configured};
 use model::template::ChangeMode;
 use model::{Constraint, Operator};
 
-/// Those that nodes say they can send, without SIGSTOP and SIGCONT, which end nothing.
-const SIGNALS: [&str; 26] = [
-    "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO",
-    "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTERM", "SIGTRAP",
-    "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGXCPU",
-    "SIGXFSZ",
-];
-
 /// Returns the problem of `name`, if any.
 pub(super) fn problem(name: &str) -> Option<String> {
-    if name.is_empty() || SIGNALS.contains(&name) {
+    if name.is_empty() || may_be_configured(name) {
         return None;
     }
     let upper = name.to_uppercase();
     let with_prefix = format!("SIG{upper}");
     let meant = [upper.as_str(), with_prefix.as_str()];
-    let hint = match SIGNALS.iter().find(|signal| meant.contains(signal)) {
+    let mut known = SIGNALS.iter().filter(|signal| may_be_configured(signal));
+    let hint = match known.find(|signal| meant.contains(signal)) {
         Some(signal) => format!("did you mean {signal:?}?"),
         None => "write its name, as in \"SIGINT\" or \"SIGTERM\"".to_owned(),
     };

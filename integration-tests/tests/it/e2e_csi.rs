@@ -299,7 +299,9 @@ async fn one_node(fixture: &mut Fixture) -> Result<()> {
 
     // A snapshot, and the end of the volume with its data.
     let words = ["volume", "snapshot", "create", "data", "before"];
-    let said = fixture.suite.kafila(&words).await?.ok()?;
+    // The plugin is healthy again once the restarted agent has probed it.
+    let suite = &fixture.suite;
+    let said = eventually(TIMEOUT, || async { suite.kafila(&words).await?.ok() }).await?;
     ensure!(said.stdout.contains("snap-before"), "{said:?}");
     ensure!(
         fixture.path("snapshots/snap-before/log").exists(),

@@ -1,9 +1,11 @@
 //! Lists and look-ups of an API: pages of ordered items, objects found by the start of an id, whole ids,
 //! and the times of blocking queries.
 //!
-//! [`prefix`] finds one of many ids, [`find`] does so for each noun of a snapshot.
+//! [`prefix`] finds one of many ids, [`find`] does so for each noun of a snapshot; [`built_in`] has the
+//! namespaces and node pools that exist without being stored.
 
 pub mod blocking;
+pub mod built_in;
 pub mod find;
 mod ids;
 mod namespaces;

@@ -1,10 +1,11 @@
 //! RPCs of the public API: decode requests, call the rest of the crate, encode answers.
 //!
-//! `query` has the list and get that all nouns share.
+//! `query` has the list and get that all nouns share, `context` what all decisions need to know.
 
 mod agent;
 mod allocation_operations;
 mod allocations;
+mod context;
 mod csi;
 mod deployment_updates;
 mod deployments;

@@ -2,13 +2,12 @@
 
 use admission::jobs::alloc_request::locate_command;
 use admission::jobs::restart_alloc::{self, RestartTarget};
-use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
+use admission::jobs::{request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
 use identity::Caller;
 use listing::find;
 use node_gateway::{checks, exec, restart};
 use proto::v1;
-use service_kit::current_trace_parent;
 use state::Snapshot;
 use store::SizeClass;
 use tonic::{Status, Streaming};
@@ -88,16 +87,10 @@ impl Api {
     ) -> Result<v1::StopAllocationResponse, Error> {
         let core = &self.gateway.core;
         let alloc_id = find::alloc(&core.fresh().await?, &request.alloc_id)?;
-        let eval_id = if request.request_id.is_empty() {
-            core.next_eval_id()
-        } else {
-            request_id::eval_id_of("stop-alloc", &alloc_id.to_string(), &request.request_id)?
-        };
-        let context = RequestContext {
-            eval_id,
-            now: core.now(),
-            trace_parent: current_trace_parent(),
-        };
+        let subject = alloc_id.to_string();
+        let derive = |id: &str| request_id::eval_id_of("stop-alloc", &subject, id);
+        let context = self.request_context_of(&request.request_id, derive)?;
+        let eval_id = context.eval_id;
         let max_open_evals = self.gateway.config.max_open_evals;
         let decide = |snapshot: &Snapshot| {
             Ok(step(stop_alloc(

@@ -7,7 +7,6 @@ use model::{AllocId, Deployment, DeploymentId, FieldErrors, Indexed};
 use proto::v1;
 use rollout::requests::{self, PromotedGroups};
 use rollout::update::{UpdateAnswer, UpdateDecision, UpdateRequest, Verb, update};
-use service_kit::current_trace_parent;
 use state::{Snapshot, Write};
 use store::SizeClass;
 use tracing::info;
@@ -86,17 +85,14 @@ impl Api {
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
         let core = &self.gateway.core;
         let deployment_id: DeploymentId = whole_id("deployment_id", deployment)?;
-        let eval_id = if request_id.is_empty() {
-            core.next_eval_id()
-        } else {
-            request_id::eval_id_of(verb.as_str(), &deployment_id.to_string(), request_id)?
-        };
-        let trace_parent = current_trace_parent();
+        let subject = deployment_id.to_string();
+        let derive = |id: &str| request_id::eval_id_of(verb.as_str(), &subject, id);
+        let context = self.request_context_of(request_id, derive)?;
         let request = UpdateRequest {
             verb,
-            eval_id,
-            now: core.now(),
-            trace_parent: &trace_parent,
+            eval_id: context.eval_id,
+            now: context.now,
+            trace_parent: &context.trace_parent,
         };
         let fits = |writes: &[Write]| {
             let txn = core.writer.txn_with(SizeClass::FollowUp).with(writes);
@@ -109,7 +105,7 @@ impl Api {
         let what = || format!("deployment {deployment_id}");
         let answer = core.execute_in(SizeClass::FollowUp, what, decide).await?;
         info!(
-            %deployment_id, verb = verb.as_str(), %eval_id, index = answer.index,
+            %deployment_id, verb = verb.as_str(), eval_id = %context.eval_id, index = answer.index,
             "deployment changed by a user"
         );
         Ok(response(answer))

@@ -8,7 +8,6 @@ use admission::jobs::{JobRefusal, Outcome, Receipt, RequestContext, force};
 use gateway_core::{Error, Step};
 use model::{EvalId, JobKey, Payload};
 use proto::v1;
-use service_kit::current_trace_parent;
 use state::Snapshot;
 use store::SizeClass;
 use tonic::Request;
@@ -155,11 +154,7 @@ impl Api {
         decide: impl Fn(&Snapshot, &RequestContext) -> Result<Outcome, JobRefusal> + Send + Sync,
     ) -> Result<Done, Error> {
         let gateway = &self.gateway;
-        let context = RequestContext {
-            eval_id: gateway.core.next_eval_id(),
-            now: gateway.core.now(),
-            trace_parent: current_trace_parent(),
-        };
+        let context = self.request_context();
         let decide = |snapshot: &Snapshot| {
             let outcome = decide(snapshot, &context)?;
             Ok(Work {

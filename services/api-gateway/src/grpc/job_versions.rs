@@ -3,13 +3,12 @@
 use admission::jobs::marks::{self, Change, Tagged};
 use admission::jobs::missing::NoSuchJob;
 use admission::jobs::revert::Target;
-use admission::jobs::{self, RequestContext, RevertRequest, request_id};
+use admission::jobs::{self, RevertRequest, request_id};
 use gateway_core::{Error, Step};
 use jobdiff::JobDiff;
 use model::{Indexed, Job, JobKey};
 use proto::v1;
 use proto::v1::revert_job_request::Target as Wanted;
-use service_kit::current_trace_parent;
 use state::{Snapshot, Table};
 use store::SizeClass;
 use tonic::Request;
@@ -67,16 +66,10 @@ impl Api {
                 return Err(Error::invalid_field("target", message));
             }
         };
-        let eval_id = if request.request_id.is_empty() {
-            gateway.core.next_eval_id()
-        } else {
-            request_id::eval_id_of("revert", &key.to_string(), &request.request_id)?
-        };
-        let context = RequestContext {
-            eval_id,
-            now: gateway.core.now(),
-            trace_parent: current_trace_parent(),
-        };
+        let subject = key.to_string();
+        let derive = |id: &str| request_id::eval_id_of("revert", &subject, id);
+        let context = self.request_context_of(&request.request_id, derive)?;
+        let eval_id = context.eval_id;
         let asked = RevertRequest {
             job: key.clone(),
             to,

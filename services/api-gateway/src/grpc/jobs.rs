@@ -10,7 +10,6 @@ use jobspec::Admitted;
 use model::{FieldErrors, Job, JobKey, Timestamp};
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
-use service_kit::current_trace_parent;
 use state::Snapshot;
 use store::SizeClass;
 use tonic::{Request, Response, Status};
@@ -216,9 +215,8 @@ impl Api {
     ) -> Result<(), FieldErrors> {
         let core = &self.gateway.core;
         let context = RequestContext {
-            eval_id: core.next_eval_id(),
             now,
-            trace_parent: current_trace_parent(),
+            ..self.request_context()
         };
         let writes = jobs::validate(snapshot, job, names_no_pool, &context)?;
         let Err(failure) = core.writer.txn().with(&writes) else {
@@ -238,16 +236,9 @@ impl Api {
         let admitted = self.canonical(&spec, now)?;
         let job = admitted.job;
         let key = job.key();
-        let eval_id = if request.request_id.is_empty() {
-            gateway.core.next_eval_id()
-        } else {
-            request_id::eval_id(&key, &request.request_id)?
-        };
-        let context = RequestContext {
-            eval_id,
-            now,
-            trace_parent: current_trace_parent(),
-        };
+        let derive = |id: &str| request_id::eval_id(&key, id);
+        let context = self.request_context_of(&request.request_id, derive)?;
+        let eval_id = context.eval_id;
         let asked = RegisterRequest {
             check_index: request.check_index,
             eval_priority: request.eval_priority,
@@ -296,18 +287,12 @@ impl Api {
     ) -> Result<v1::DeregisterJobResponse, Error> {
         let gateway = &self.gateway;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let eval_id = if request.request_id.is_empty() {
-            gateway.core.next_eval_id()
-        } else {
-            // A stop and a purge are different requests, even with the same id.
-            let verb = if request.purge { "purge" } else { "stop" };
-            request_id::eval_id_of(verb, &key.to_string(), &request.request_id)?
-        };
-        let context = RequestContext {
-            eval_id,
-            now: gateway.core.now(),
-            trace_parent: current_trace_parent(),
-        };
+        // A stop and a purge are different requests, even with the same id.
+        let verb = if request.purge { "purge" } else { "stop" };
+        let subject = key.to_string();
+        let derive = |id: &str| request_id::eval_id_of(verb, &subject, id);
+        let context = self.request_context_of(&request.request_id, derive)?;
+        let eval_id = context.eval_id;
         let asked = DeregisterRequest {
             job: key.clone(),
             purge: request.purge,

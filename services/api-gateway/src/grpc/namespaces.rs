@@ -2,6 +2,7 @@
 
 use admission::cluster::namespaces::{self, NamespaceRefusal, VariableCount};
 use gateway_core::Error;
+use listing::built_in;
 use model::Namespace;
 use proto::v1;
 use proto::v1::namespaces_server::Namespaces;
@@ -22,10 +23,10 @@ impl Namespaces for Api {
         let (request, timeout) = open(request);
         let list = List::<String>::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
-            let stored = snapshot.namespaces().map(|stored| (&**stored).into());
-            let all = default_if_not_stored(snapshot).into_iter().chain(stored);
-            let all = all.filter(|shown: &v1::Namespace| list.has_name(&shown.name));
-            Ok(list.page(all.map(|shown| (shown.name.clone(), shown)), |shown| shown))
+            let all = built_in::namespaces(snapshot);
+            let found = all.filter(|namespace| list.has_name(&namespace.value.name));
+            let keyed = found.map(|namespace| (namespace.value.name.clone(), namespace));
+            Ok(list.page(keyed, |namespace| (&*namespace).into()))
         };
         let (namespaces, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListNamespacesResponse {
@@ -107,18 +108,9 @@ impl Api {
 }
 
 fn find(snapshot: &Snapshot, name: &str) -> Result<v1::Namespace, NamespaceRefusal> {
-    let default = default_if_not_stored(snapshot);
-    match snapshot.namespace(name) {
-        Some(stored) => Some((&**stored).into()),
-        None => default.filter(|default| default.name == name),
-    }
-    .ok_or_else(|| NamespaceRefusal::NotFound {
+    let found = built_in::namespace(snapshot, name);
+    let found = found.ok_or_else(|| NamespaceRefusal::NotFound {
         name: name.to_owned(),
-    })
-}
-
-/// Returns the default namespace, which exists even if it is not stored.
-fn default_if_not_stored(snapshot: &Snapshot) -> Option<v1::Namespace> {
-    let stored = snapshot.namespace(Namespace::DEFAULT);
-    stored.is_none().then(|| (&Namespace::built_in()).into())
+    })?;
+    Ok((&*found).into())
 }

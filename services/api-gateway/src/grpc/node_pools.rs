@@ -2,6 +2,7 @@
 
 use admission::cluster::node_pools::{self, NodePoolRefusal};
 use gateway_core::Error;
+use listing::built_in;
 use model::{JobKey, NodeId, NodePool};
 use proto::v1;
 use proto::v1::node_pools_server::NodePools;
@@ -23,13 +24,10 @@ impl NodePools for Api {
         let (request, timeout) = open(request);
         let list = List::<String>::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
-            let built_in = NodePool::built_in();
-            let built_in = built_in.iter().map(v1::NodePool::from);
-            let stored = snapshot.node_pools().map(|pool| (&**pool).into());
-            let pools = built_in
-                .chain(stored)
-                .filter(|pool| list.has_name(&pool.name));
-            Ok(list.page(pools.map(|pool| (pool.name.clone(), pool)), |pool| pool))
+            let all = built_in::node_pools(snapshot);
+            let found = all.filter(|pool| list.has_name(&pool.value.name));
+            let keyed = found.map(|pool| (pool.value.name.clone(), pool));
+            Ok(list.page(keyed, |pool| (&*pool).into()))
         };
         let (node_pools, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListNodePoolsResponse {
@@ -140,14 +138,9 @@ impl Api {
 
 /// Returns a pool, stored or built in.
 fn find(snapshot: &Snapshot, name: &str) -> Result<v1::NodePool, NodePoolRefusal> {
-    let built_in = NodePool::built_in();
-    if let Some(pool) = built_in.iter().find(|pool| pool.name == name) {
-        return Ok(pool.into());
-    }
-    match snapshot.node_pool(name) {
-        Some(stored) => Ok((&**stored).into()),
-        None => Err(NodePoolRefusal::NotFound {
-            name: name.to_owned(),
-        }),
-    }
+    let found = built_in::node_pool(snapshot, name);
+    let found = found.ok_or_else(|| NodePoolRefusal::NotFound {
+        name: name.to_owned(),
+    })?;
+    Ok((&*found).into())
 }

@@ -12,12 +12,13 @@ use crate::metadata::array;
 
 /// Crates of ours that a crate may depend on, without its tests.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("model", &[]),
+    ("fnv1a", &[]),
+    ("model", &["fnv1a"]),
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
     ("workload-identity", &["model"]),
-    ("etcd-snapshot", &[]),
+    ("etcd-snapshot", &["fnv1a"]),
     ("s3", &[]),
     ("artifact", &[]),
     (
@@ -60,7 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "artifact", "model", "cron", "duration", "hcl", "spec", "suggest", "template",
         ],
     ),
-    ("placement", &["model", "state"]),
+    ("placement", &["fnv1a", "model", "state"]),
     ("scheduler", &["model", "state", "placement"]),
     ("applier", &["model", "state", "placement"]),
     ("broker", &["model", "state", "placement"]),
@@ -73,6 +74,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "admission",
         &[
+            "fnv1a",
             "model",
             "state",
             "placement",
@@ -204,7 +206,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "service-kit",
         &[
-            "backoff", "net", "blocking", "duration", "identity", "rights", "suggest", "tls",
+            "fnv1a", "backoff", "net", "blocking", "duration", "identity", "rights", "suggest",
+            "tls",
         ],
     ),
     ("agent", &["proto", "service-kit"]),

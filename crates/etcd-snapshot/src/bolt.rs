@@ -5,6 +5,8 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
+use fnv1a::Fnv64;
+
 use crate::SnapshotError;
 
 const MAGIC: u32 = 0xED0C_DAED;
@@ -161,7 +163,7 @@ fn read_meta(file: &mut (impl Read + Seek), at: u64) -> Result<Meta, SnapshotErr
         && short_number(meta, 0)? == MAGIC
         && short_number(meta, 4)? == VERSION
         && PAGE_BYTES.contains(&page_bytes)
-        && number(meta, 56)? == fnv(&meta[..56]);
+        && number(meta, 56)? == Fnv64::new().bytes(&meta[..56]).finish();
     if !is_valid {
         return Err(SnapshotError::Invalid("it has no valid meta page"));
     }
@@ -169,13 +171,6 @@ fn read_meta(file: &mut (impl Read + Seek), at: u64) -> Result<Meta, SnapshotErr
         page_bytes,
         root: number(meta, 16)?,
         transaction: number(meta, 48)?,
-    })
-}
-
-/// FNV-1a, 64 bits: the checksum of a meta page.
-fn fnv(data: &[u8]) -> u64 {
-    data.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 

@@ -19,6 +19,11 @@ pub struct Scaling {
     pub policy: serde_json::Map<String, serde_json::Value>,
 }
 
+impl Scaling {
+    /// The only type: an autoscaler changes the count. Source: Nomad's word for it.
+    pub const HORIZONTAL: &str = "horizontal";
+}
+
 /// The bounds of one resource of a task, for autoscalers; without effect of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskScaling {

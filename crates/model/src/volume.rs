@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fnv1a::Fnv128;
 use serde::{Deserialize, Serialize};
 
 use crate::field_error::FieldErrors;
@@ -312,34 +313,12 @@ impl VolumeClaim {
     /// once.
     pub fn id(&self) -> VolumeClaimId {
         let parts = [&self.namespace, &self.job_id, &self.task_group];
-        let mut hash = Fnv::default();
-        for part in parts {
-            hash.add(part.as_bytes());
-            // No name contains it, so different lists of names have different hashes.
-            hash.add(&[0]);
-        }
-        hash.add(self.volume_id.0.as_bytes());
-        VolumeClaimId::from_random(hash.0)
-    }
-}
-
-/// Source: FNV-1a with 128 bits, by Fowler, Noll and Vo (public domain).
-struct Fnv(u128);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 ^= u128::from(*byte);
-            self.0 = self
-                .0
-                .wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-        }
+        // No name contains 0, so different lists of names have different hashes.
+        let names = parts.iter().fold(Fnv128::new(), |hash, part| {
+            hash.bytes(part.as_bytes()).bytes(&[0])
+        });
+        let hash = names.bytes(self.volume_id.0.as_bytes());
+        VolumeClaimId::from_random(hash.finish())
     }
 }
 

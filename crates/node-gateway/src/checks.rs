@@ -32,10 +32,7 @@ pub async fn checks(
     match client.checks(asked).await {
         Ok(response) => Ok(response.into_inner().checks),
         Err(status) if status.code() == Code::Unimplemented => {
-            Err(Status::failed_precondition(format!(
-                "node {} runs an older agent that has no service checks: upgrade it",
-                node.name
-            )))
+            Err(node_call::older_agent(node, "has service checks"))
         }
         Err(status) => Err(node_call::failure(node, &status)),
     }

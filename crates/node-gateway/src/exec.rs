@@ -72,12 +72,8 @@ pub async fn relay(
     let mut client = node_call::client(&gateway.config.transport, &node)?;
     let outputs = match client.exec(with_deadline(messages, NODE_TIMEOUT)).await {
         Ok(response) => response.into_inner(),
-        // Of an older node, which lacks the call.
         Err(status) if status.code() == Code::Unimplemented => {
-            return Err(Status::failed_precondition(format!(
-                "node {} runs an older agent that cannot run commands in tasks: upgrade it",
-                node.name
-            )));
+            return Err(node_call::older_agent(&node, "runs commands in tasks"));
         }
         Err(status) => return Err(node_call::failure(&node, &status)),
     };

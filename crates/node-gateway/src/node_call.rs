@@ -49,6 +49,14 @@ pub(crate) fn refusal(node: &AllocNode, status: &Status) -> Status {
     Status::new(status.code(), message)
 }
 
+/// Returns the refusal of a call that the node's agent does not know; `ability` says what a newer one does.
+pub(crate) fn older_agent(node: &AllocNode, ability: &str) -> Status {
+    let name = &node.name;
+    Status::failed_precondition(format!(
+        "node {name} runs an older agent, and only a newer one {ability}: upgrade it"
+    ))
+}
+
 pub(crate) fn unreachable(node: &AllocNode, reason: String) -> Status {
     let (name, address) = (node.name.clone(), node.address.clone());
     let failure = Unreachable {

@@ -268,12 +268,8 @@ fn answer<T>(
 ) -> Result<T, Status> {
     match answered {
         Ok(response) => Ok(response.into_inner()),
-        // Of an older node, which lacks the call.
         Err(status) if status.code() == Code::Unimplemented => {
-            Err(Status::failed_precondition(format!(
-                "node {} runs an older agent, and only a newer one {ability}: upgrade it",
-                node.name
-            )))
+            Err(node_call::older_agent(node, ability))
         }
         // Details, such as the fields of an invalid request, stay.
         Err(status) if status.code() == Code::InvalidArgument => Err(status),

@@ -48,11 +48,7 @@ pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Ve
             status.message(),
             target.alloc_id
         )),
-        // Of an older node, which lacks the call.
-        Code::Unimplemented => Status::failed_precondition(format!(
-            "node {name} runs an older agent that cannot restart tasks on request: upgrade it, or \
-             stop the allocation"
-        )),
+        Code::Unimplemented => node_call::older_agent(node, "restarts tasks on request"),
         Code::InvalidArgument => status,
         _ => node_call::refusal(node, &status),
     })

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use fnv1a::Fnv64;
 use model::Node;
 use model::node::{NodeDevice, UNIQUE_PREFIX};
 
@@ -14,59 +15,33 @@ use model::node::{NodeDevice, UNIQUE_PREFIX};
 /// Source: Nomad's public behaviour for the hashed facts: datacenter, class, pool, attributes and
 /// meta that are not unique, and devices without their instances.
 pub fn computed_class(node: &Node) -> String {
-    let mut hash = Fnv::new();
-    hash.field(&node.datacenter);
-    hash.field(&node.node_class);
-    hash.field(&node.node_pool);
+    let mut hash = Fnv64::new()
+        .field(&node.datacenter)
+        .field(&node.node_class)
+        .field(&node.node_pool);
     for (marker, facts) in [("attr", &node.attributes), ("meta", &node.meta)] {
-        hash.field(marker);
-        hash.facts(facts);
+        hash = with_facts(hash.field(marker), facts);
     }
     let mut devices: Vec<_> = node.devices.iter().collect();
     devices.sort_by(|left, right| names(left).cmp(&names(right)));
     for device in devices {
-        hash.field("device");
-        names(device).into_iter().for_each(|name| hash.field(name));
-        hash.facts(&device.attributes);
+        let named = names(device).into_iter();
+        let named = named.fold(hash.field("device"), |hash, name| hash.field(name));
+        hash = with_facts(named, &device.attributes);
     }
-    format!("v1:{:016x}", hash.0)
+    format!("v1:{:016x}", hash.finish())
 }
 
 fn names(device: &NodeDevice) -> [&str; 3] {
     [&device.vendor, &device.device_type, &device.name]
 }
 
-/// FNV-1a, 64 bits: written out because the class is stored, so it must not change with a
-/// dependency's version.
-struct Fnv(u64);
-
-impl Fnv {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    /// Hashes a text and its end, so that `ab` + `c` differs from `a` + `bc`.
-    fn field(&mut self, text: &str) {
-        for byte in text.bytes() {
-            self.byte(byte);
-        }
-        // No UTF-8 text contains this byte.
-        self.byte(0xff);
-    }
-
-    /// Hashes the entries that several nodes may share.
-    fn facts(&mut self, facts: &BTreeMap<String, String>) {
-        for (key, value) in facts {
-            if !key.starts_with(UNIQUE_PREFIX) {
-                self.field(key);
-                self.field(value);
-            }
-        }
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+/// Hashes the facts that several nodes may share.
+fn with_facts(hash: Fnv64, facts: &BTreeMap<String, String>) -> Fnv64 {
+    let shared = facts
+        .iter()
+        .filter(|(key, _)| !key.starts_with(UNIQUE_PREFIX));
+    shared.fold(hash, |hash, (key, value)| hash.field(key).field(value))
 }
 
 #[cfg(test)]

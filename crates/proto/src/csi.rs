@@ -6,12 +6,12 @@ use model::csi::{
     CsiControllerInfo, CsiNodeInfo, CsiPluginInfo, CsiVolume, MountOptions, Segments,
 };
 use model::{
-    AccessMode, AttachmentMode, Capability, CsiAttachment, CsiAttachmentKey, FieldErrors, Indexed,
-    Namespace, Timestamp,
+    AccessMode, CsiAttachment, CsiAttachmentKey, FieldErrors, Indexed, Namespace, Timestamp,
 };
 
 use crate::fields::{Read, id_or_empty, optional_id};
 use crate::v1;
+use crate::volume::{AccessModes, read_capabilities};
 
 /// Reads a volume as users describe it. Times are set by the servers.
 impl From<v1::CsiVolume> for CsiVolumeRead {
@@ -39,31 +39,11 @@ impl CsiVolumeRead {
 
 fn read(wire: v1::CsiVolume) -> Result<CsiVolume, FieldErrors> {
     let mut errors = FieldErrors::default();
-    let mut capabilities = Vec::with_capacity(wire.capabilities.len());
-    for (position, capability) in wire.capabilities.iter().enumerate() {
-        let path = |field: &str| format!("capability[{position}].{field}");
-        let access_mode = AccessMode::parse(&capability.access_mode);
-        if access_mode.is_none() {
-            let (word, words) = (&capability.access_mode, AccessMode::words());
-            let message = format!("{word:?} is not an access mode: want one of {words}");
-            errors.push(path("access_mode"), message);
-        }
-        let attachment_mode = match capability.attachment_mode.as_str() {
-            "" => Some(AttachmentMode::FileSystem),
-            word => AttachmentMode::parse(word),
-        };
-        if attachment_mode.is_none() {
-            let (word, words) = (&capability.attachment_mode, AttachmentMode::words());
-            let message = format!("{word:?} is not an attachment mode: want one of {words}");
-            errors.push(path("attachment_mode"), message);
-        }
-        if let (Some(access_mode), Some(attachment_mode)) = (access_mode, attachment_mode) {
-            capabilities.push(Capability {
-                access_mode,
-                attachment_mode,
-            });
-        }
-    }
+    let modes = AccessModes {
+        parse: AccessMode::parse,
+        words: AccessMode::words,
+    };
+    let capabilities = read_capabilities(&wire.capabilities, &modes, &mut errors);
     errors.into_result(())?;
     let or = |text: String, other: &str| {
         if text.is_empty() {

@@ -44,31 +44,11 @@ fn read(wire: v1::Volume) -> Read<Volume> {
             VolumeId::default()
         }),
     };
-    let mut capabilities = Vec::with_capacity(wire.capabilities.len());
-    for (position, wire) in wire.capabilities.iter().enumerate() {
-        let path = |field: &str| format!("capability[{position}].{field}");
-        let access_mode = AccessMode::parse_of_host(&wire.access_mode);
-        if access_mode.is_none() {
-            let (word, words) = (&wire.access_mode, AccessMode::words_of_host());
-            let message = format!("{word:?} is not an access mode: want one of {words}");
-            errors.push(path("access_mode"), message);
-        }
-        let attachment_mode = match wire.attachment_mode.as_str() {
-            "" => Some(AttachmentMode::FileSystem),
-            word => AttachmentMode::parse(word),
-        };
-        if attachment_mode.is_none() {
-            let (word, words) = (&wire.attachment_mode, AttachmentMode::words());
-            let message = format!("{word:?} is not an attachment mode: want one of {words}");
-            errors.push(path("attachment_mode"), message);
-        }
-        if let (Some(access_mode), Some(attachment_mode)) = (access_mode, attachment_mode) {
-            capabilities.push(Capability {
-                access_mode,
-                attachment_mode,
-            });
-        }
-    }
+    let modes = AccessModes {
+        parse: AccessMode::parse_of_host,
+        words: AccessMode::words_of_host,
+    };
+    let capabilities = read_capabilities(&wire.capabilities, &modes, &mut errors);
     errors.into_result(())?;
     let namespace = if wire.namespace.is_empty() {
         Namespace::DEFAULT.to_owned()
@@ -139,6 +119,47 @@ impl From<&Indexed<VolumeClaim>> for v1::VolumeClaim {
             modify_index: claim.modify_index,
         }
     }
+}
+
+/// The access modes that a kind of volume may have, as words of requests.
+pub(crate) struct AccessModes {
+    pub(crate) parse: fn(&str) -> Option<AccessMode>,
+    /// All words, for messages.
+    pub(crate) words: fn() -> String,
+}
+
+/// Reads capabilities, and adds the problem of each that is invalid.
+pub(crate) fn read_capabilities(
+    wire: &[v1::VolumeCapability],
+    modes: &AccessModes,
+    errors: &mut FieldErrors,
+) -> Vec<Capability> {
+    let mut capabilities = Vec::with_capacity(wire.len());
+    for (position, wire) in wire.iter().enumerate() {
+        let path = |field: &str| format!("capability[{position}].{field}");
+        let access_mode = (modes.parse)(&wire.access_mode);
+        if access_mode.is_none() {
+            let (word, words) = (&wire.access_mode, (modes.words)());
+            let message = format!("{word:?} is not an access mode: want one of {words}");
+            errors.push(path("access_mode"), message);
+        }
+        let attachment_mode = match wire.attachment_mode.as_str() {
+            "" => Some(AttachmentMode::FileSystem),
+            word => AttachmentMode::parse(word),
+        };
+        if attachment_mode.is_none() {
+            let (word, words) = (&wire.attachment_mode, AttachmentMode::words());
+            let message = format!("{word:?} is not an attachment mode: want one of {words}");
+            errors.push(path("attachment_mode"), message);
+        }
+        if let (Some(access_mode), Some(attachment_mode)) = (access_mode, attachment_mode) {
+            capabilities.push(Capability {
+                access_mode,
+                attachment_mode,
+            });
+        }
+    }
+    capabilities
 }
 
 #[cfg(test)]

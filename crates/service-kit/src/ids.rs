@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fnv1a::Fnv64;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -37,7 +38,10 @@ impl IdSource {
     pub fn child(&self, purpose: &str) -> Self {
         match self.seed {
             None => Self::from_os(),
-            Some(seed) => Self::seeded(fnv1a(seed, purpose.as_bytes())),
+            Some(seed) => {
+                let hash = Fnv64::seeded(seed).bytes(purpose.as_bytes());
+                Self::seeded(hash.finish())
+            }
         }
     }
 
@@ -67,15 +71,6 @@ impl fmt::Debug for IdSource {
             .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
-}
-
-/// Mixes `bytes` into `seed`. Source: FNV-1a, 64 bits: enough to keep purposes apart.
-fn fnv1a(seed: u64, bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
-    for byte in bytes {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash
 }
 
 #[cfg(test)]

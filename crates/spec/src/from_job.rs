@@ -588,7 +588,7 @@ impl From<&scaling::Scaling> for Scaling {
             enabled: Some(scaling.enabled),
             min: Some(i64::from(scaling.min)),
             max: Some(i64::from(scaling.max)),
-            r#type: Some("horizontal".to_owned()),
+            r#type: Some(scaling::Scaling::HORIZONTAL.to_owned()),
             policy: Some(stored_object(&scaling.policy)),
             ..Self::default()
         }

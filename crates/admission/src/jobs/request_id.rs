@@ -1,5 +1,6 @@
 //! Ids of requests: a request's id becomes its evaluation's id, so a retry finds the first attempt.
 
+use fnv1a::Fnv128;
 use model::{EvalId, FieldErrors, JobKey};
 use uuid::Uuid;
 
@@ -46,37 +47,11 @@ pub fn scaling_policy_id(job: &JobKey, group: &str) -> Uuid {
     EvalId::from_random(hash(fields.into_iter())).0
 }
 
+/// Two versions of a gateway agree on it. A forged collision affects only requests about the same job.
 fn hash<'a>(fields: impl Iterator<Item = &'a str>) -> u128 {
-    let mut hash = Fnv128::new();
-    for field in fields {
-        hash.field(field);
-    }
-    hash.0
-}
-
-/// FNV-1a, 128 bits: implemented here because two versions of a gateway must agree on it. It is not
-/// collision resistant; a forged collision only affects requests about the same job.
-struct Fnv128(u128);
-
-impl Fnv128 {
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-
-    fn new() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-
-    /// Hashes a text and its end, so that `ab` + `c` differs from `a` + `bc`.
-    fn field(&mut self, text: &str) {
-        for byte in text.bytes() {
-            self.byte(byte);
-        }
-        // No UTF-8 text contains this byte.
-        self.byte(0xff);
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(Self::PRIME);
-    }
+    fields
+        .fold(Fnv128::new(), |hash, field| hash.field(field))
+        .finish()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) fn scaling(
         return None;
     }
     let scaling_type = spec.r#type.as_deref().unwrap_or_default();
-    if !matches!(scaling_type, "" | "horizontal") {
+    if !matches!(scaling_type, "" | Scaling::HORIZONTAL) {
         let message = format!("Invalid group scaling type {scaling_type:?}: leave it out");
         check.error(block.field("type"), message);
     }

@@ -1,5 +1,7 @@
 //! Launches: the periodic and scaling blocks.
 
+use model::scaling::Scaling;
+
 use super::extra::{Extra, default};
 
 pub(super) const PERIODIC: Extra = Extra {
@@ -12,7 +14,7 @@ pub(super) const PERIODIC: Extra = Extra {
 
 pub(super) const SCALING: Extra = Extra {
     finish: Some(|scaling| {
-        default(scaling, "Type", "horizontal");
+        default(scaling, "Type", Scaling::HORIZONTAL);
         Ok(())
     }),
     ..Extra::of("Scaling")

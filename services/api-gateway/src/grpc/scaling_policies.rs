@@ -2,6 +2,7 @@
 
 use admission::jobs::request_id::scaling_policy_id;
 use listing::prefix;
+use model::scaling::Scaling;
 use model::{Indexed, Job, TaskGroup};
 use proto::v1;
 use proto::v1::scaling_policies_server::ScalingPolicies;
@@ -12,9 +13,6 @@ use uuid::Uuid;
 use super::query::{Api, List, Read, open};
 
 const TABLES: [Table; 1] = [Table::Jobs];
-
-/// The only type that jobs may have. Source: Nomad's word for it.
-const HORIZONTAL: &str = "horizontal";
 
 #[tonic::async_trait]
 impl ScalingPolicies for Api {
@@ -29,7 +27,7 @@ impl ScalingPolicies for Api {
             let found = policies(snapshot).filter(|(id, job, _)| {
                 list.has_namespace(&job.value.namespace)
                     && (job_id.is_empty() || job.value.id == *job_id)
-                    && (wanted.is_empty() || wanted == HORIZONTAL)
+                    && (wanted.is_empty() || wanted == Scaling::HORIZONTAL)
                     && list.has_id(*id)
             });
             let keyed = found.map(|(id, job, group)| (id.to_string(), (id, job, group)));
@@ -90,7 +88,7 @@ fn view(id: Uuid, job: &Indexed<Job>, group: &TaskGroup) -> v1::ScalingPolicy {
     let policy = scaling.map(|scaling| &scaling.policy);
     v1::ScalingPolicy {
         id: id.to_string(),
-        r#type: HORIZONTAL.to_owned(),
+        r#type: Scaling::HORIZONTAL.to_owned(),
         namespace: job.value.namespace.clone(),
         job_id: job.value.id.clone(),
         task_group: group.name.clone(),

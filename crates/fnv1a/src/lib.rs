@@ -1,7 +1,7 @@
 //! FNV-1a with 64 and 128 bits: hashes that are stored or compared between versions.
 //!
 //! Written out, because such a hash must not change with the version of a dependency. It is not collision
-//! resistant: use it only where a forged collision harms nobody but its author.
+//! resistant: use it only where a forged collision harms its author alone.
 //!
 //! Source: Fowler, Noll and Vo, public domain.
 

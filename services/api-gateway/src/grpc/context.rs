@@ -1,4 +1,4 @@
-//! What a decision on a request needs to know besides the state: the id of its evaluation, the time, the trace.
+//! The context of a decision on a request: the id of its evaluation, the time and the trace.
 
 use admission::jobs::RequestContext;
 use model::{EvalId, FieldErrors};

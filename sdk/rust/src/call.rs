@@ -5,12 +5,14 @@ use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream, Stream, TryStreamExt as _};
+use futures::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use prost::Message;
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use crate::client::Client;
+use crate::codec::{decoded, encoded};
 use crate::error::Error;
 use crate::method::{Method, Repeat};
 use crate::read::{Answer, List, Read};
@@ -200,13 +202,9 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let opening = self.client.open(self.method, self.request, self.timeout);
-            let (gateway, stream) = opening.await?;
-            Ok(Opened {
-                rpc: self.method.path,
-                address: gateway.address,
-                stream,
-            })
+            let (path, message) = (self.method.path, encoded(&self.request));
+            let (gateway, stream) = self.client.open(path, message, self.timeout).await?;
+            Ok(Opened::new(path, gateway.address, stream))
         })
     }
 }
@@ -216,12 +214,12 @@ where
 pub struct DuplexCall<'a, Q, A> {
     client: &'a Client,
     path: &'static str,
-    requests: BoxStream<'static, Q>,
+    requests: BoxStream<'static, Bytes>,
     timeout: Duration,
-    answer: PhantomData<fn() -> A>,
+    types: PhantomData<fn(Q) -> A>,
 }
 
-impl<'a, Q, A> DuplexCall<'a, Q, A> {
+impl<'a, Q: Message, A> DuplexCall<'a, Q, A> {
     pub(crate) fn new(
         client: &'a Client,
         path: &'static str,
@@ -230,9 +228,9 @@ impl<'a, Q, A> DuplexCall<'a, Q, A> {
         Self {
             client,
             path,
-            requests: Box::pin(requests),
+            requests: Box::pin(requests.map(|request| encoded(&request))),
             timeout: client.config().timeout,
-            answer: PhantomData,
+            types: PhantomData,
         }
     }
 
@@ -257,11 +255,7 @@ where
                 .client
                 .open_duplex(self.path, self.requests, self.timeout);
             let (gateway, stream) = opening.await?;
-            Ok(Opened {
-                rpc: self.path,
-                address: gateway.address,
-                stream,
-            })
+            Ok(Opened::new(self.path, gateway.address, stream))
         })
     }
 }
@@ -273,27 +267,45 @@ impl<Q, A> fmt::Debug for DuplexCall<'_, Q, A> {
 }
 
 /// An open stream.
-#[derive(Debug)]
 pub struct Opened<A> {
     rpc: &'static str,
     address: String,
-    stream: Streaming<A>,
+    stream: Streaming<Bytes>,
+    answer: PhantomData<fn() -> A>,
 }
 
 impl<A> Opened<A> {
+    fn new(rpc: &'static str, address: String, stream: Streaming<Bytes>) -> Self {
+        Self {
+            rpc,
+            address,
+            stream,
+            answer: PhantomData,
+        }
+    }
+
+    /// Returns the error of a stream that has ended before its time.
+    pub(crate) fn ended(&self) -> Error {
+        self.failed(Status::unavailable("the gateway ended the stream"))
+    }
+
+    fn failed(&self, status: Status) -> Error {
+        Error::new(self.rpc, &self.address, status, Duration::ZERO)
+    }
+}
+
+impl<A: Message + Default> Opened<A> {
     /// Returns the next message; `None` at the end.
     ///
     /// # Errors
     /// The stream broke.
     pub async fn next(&mut self) -> Result<Option<A>, Error> {
-        let message = self.stream.message().await;
-        message.map_err(|status| Error::new(self.rpc, &self.address, status, Duration::ZERO))
-    }
-
-    /// Returns the error of a stream that has ended before its time.
-    pub(crate) fn ended(&self) -> Error {
-        let status = tonic::Status::unavailable("the gateway ended the stream");
-        Error::new(self.rpc, &self.address, status, Duration::ZERO)
+        let message = match self.stream.message().await {
+            Ok(Some(bytes)) => decoded(bytes).map(Some),
+            Ok(None) => Ok(None),
+            Err(status) => Err(status),
+        };
+        message.map_err(|status| self.failed(status))
     }
 
     /// As [`Self::next`]; a silence of `limit` is an error.
@@ -305,5 +317,11 @@ impl<A> Opened<A> {
             Ok(next) => next,
             Err(_) => Err(Error::silent(self.rpc, &self.address, limit)),
         }
+    }
+}
+
+impl<A> fmt::Debug for Opened<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.rpc, self.address)
     }
 }

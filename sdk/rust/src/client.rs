@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -12,13 +13,13 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
-use tonic_prost::ProstCodec;
 
 use crate::address::InvalidAddress;
 use crate::attempts::{Attempts, Next};
+use crate::codec::{EncodedCodec, decoded, encoded};
 use crate::config::{Config, ConfigError};
 use crate::error::Error;
 use crate::method::{Method, Repeat};
@@ -154,22 +155,34 @@ impl Client {
         wait: Duration,
     ) -> Result<A, Error>
     where
-        Q: Message + Clone + 'static,
+        Q: Message + 'static,
         A: Message + Default + 'static,
     {
         (method.prepare)(&mut message);
         let repeat = (method.repeat)(&message);
-        let mut attempts = Attempts::new(self.config(), repeat, timeout, wait, Instant::now());
+        let attempts = Attempts::new(self.config(), repeat, timeout, wait, Instant::now());
+        let exchange = self.exchange(method.path, encoded(&message), attempts);
+        let (address, answer) = exchange.await?;
+        decoded(answer).map_err(|status| Error::new(method.path, &address, status, timeout))
+    }
+
+    /// Exchanges encoded messages, with retries. Returns the gateway that answered, and its answer.
+    async fn exchange(
+        &self,
+        path: &'static str,
+        message: Bytes,
+        mut attempts: Attempts,
+    ) -> Result<(String, Bytes), Error> {
         // An unknown outcome says more than the refused connection of a later attempt.
         let mut unknown: Option<Error> = None;
         loop {
             let gateway = self.gateway().clone();
             let limit = attempts.timeout(Instant::now());
-            let status = match self.attempt(&gateway, method, message.clone(), limit).await {
-                Ok(answer) => return Ok(answer),
+            let status = match self.attempt(&gateway, path, message.clone(), limit).await {
+                Ok(answer) => return Ok((gateway.address, answer)),
                 Err(status) => status,
             };
-            let error = Error::new(method.path, &gateway.address, status, limit);
+            let error = Error::new(path, &gateway.address, status, limit);
             if error.is_failover() {
                 self.leave(&gateway);
             }
@@ -189,79 +202,65 @@ impl Client {
         }
     }
 
-    async fn attempt<Q, A>(
+    async fn attempt(
         &self,
         gateway: &Gateway,
-        method: Method<Q, A>,
-        message: Q,
+        path: &'static str,
+        message: Bytes,
         limit: Duration,
-    ) -> Result<A, Status>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
+    ) -> Result<Bytes, Status> {
         let mut request = Request::new(message);
         request.set_timeout(limit);
         self.add_metadata(&mut request);
         let mut grpc = self.ready(gateway).await?;
-        let path = PathAndQuery::from_static(method.path);
-        let codec = ProstCodec::<Q, A>::default();
-        let answer = grpc.unary(request, path, codec).await?;
+        let path = PathAndQuery::from_static(path);
+        let answer = grpc.unary(request, path, EncodedCodec).await?;
         Ok(answer.into_inner())
     }
 
-    /// Opens a stream at the present gateway; `limit` is the time until it begins.
-    pub(crate) async fn open<Q, A>(
+    /// Opens a stream of answers to one request at the present gateway; `limit` is the time until it
+    /// begins.
+    pub(crate) async fn open(
         &self,
-        method: Method<Q, A>,
-        message: Q,
+        path: &'static str,
+        message: Bytes,
         limit: Duration,
-    ) -> Result<(Gateway, Streaming<A>), Error>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
-        let gateway = self.gateway().clone();
-        let opening = async {
+    ) -> Result<(Gateway, Streaming<Bytes>), Error> {
+        let opening = async |mut grpc: Grpc<Channel>| {
             let mut request = Request::new(message);
             self.add_metadata(&mut request);
-            let mut grpc = self.ready(&gateway).await?;
-            let path = PathAndQuery::from_static(method.path);
-            let codec = ProstCodec::<Q, A>::default();
-            grpc.server_streaming(request, path, codec).await
+            grpc.server_streaming(request, PathAndQuery::from_static(path), EncodedCodec)
+                .await
         };
-        let error = match tokio::time::timeout(limit, opening).await {
-            Ok(Ok(stream)) => return Ok((gateway, stream.into_inner())),
-            Ok(Err(status)) => Error::new(method.path, &gateway.address, status, limit),
-            Err(_) => Error::silent(method.path, &gateway.address, limit),
-        };
-        if error.is_failover() {
-            self.leave(&gateway);
-        }
-        Err(error)
+        self.opened(path, limit, opening).await
     }
 
     /// Opens streams in both directions at the present gateway; `limit` is the time until the answers
     /// begin.
-    pub(crate) async fn open_duplex<Q, A>(
+    pub(crate) async fn open_duplex(
         &self,
         path: &'static str,
-        requests: BoxStream<'static, Q>,
+        requests: BoxStream<'static, Bytes>,
         limit: Duration,
-    ) -> Result<(Gateway, Streaming<A>), Error>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
-        let gateway = self.gateway().clone();
-        let opening = async {
+    ) -> Result<(Gateway, Streaming<Bytes>), Error> {
+        let opening = async |mut grpc: Grpc<Channel>| {
             let mut request = Request::new(requests);
             self.add_metadata(&mut request);
-            let mut grpc = self.ready(&gateway).await?;
-            let codec = ProstCodec::<Q, A>::default();
-            grpc.streaming(request, PathAndQuery::from_static(path), codec)
+            grpc.streaming(request, PathAndQuery::from_static(path), EncodedCodec)
                 .await
         };
+        self.opened(path, limit, opening).await
+    }
+
+    /// Opens a stream at the present gateway within `limit`, and leaves a gateway that does not answer.
+    async fn opened(
+        &self,
+        path: &'static str,
+        limit: Duration,
+        opening: impl AsyncFnOnce(Grpc<Channel>) -> Result<Response<Streaming<Bytes>>, Status>,
+    ) -> Result<(Gateway, Streaming<Bytes>), Error> {
+        let gateway = self.gateway().clone();
+        let opening = async { opening(self.ready(&gateway).await?).await };
         let error = match tokio::time::timeout(limit, opening).await {
             Ok(Ok(stream)) => return Ok((gateway, stream.into_inner())),
             Ok(Err(status)) => Error::new(path, &gateway.address, status, limit),

@@ -23,6 +23,7 @@ pub mod address;
 mod attempts;
 mod call;
 mod client;
+mod codec;
 mod config;
 mod error;
 mod follow;

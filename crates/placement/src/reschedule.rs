@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
 use model::job::{DelayFunction, ReschedulePolicy};
-use model::{AllocClient, Allocation, Timestamp};
+use model::{AllocClient, Allocation, TaskState, Timestamp};
 
 /// The prospect of a replacement for a failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,24 +132,34 @@ pub fn next_delay(
 
 /// Returns when an allocation failed: the end of its last task, else the node's last report, else the
 /// last change of the allocation.
+///
+/// The end is a time of the node's clock, which may be off by hours. So it is kept between two times of
+/// the servers: a task ended no sooner after the allocation's creation than it ran, and not after the
+/// report came in.
 pub fn failed_at(alloc: &Allocation, client: Option<&AllocClient>) -> Timestamp {
+    let created = alloc.create_time;
     let Some(client) = client else {
-        return alloc.modify_time.max(alloc.create_time);
+        return alloc.modify_time.max(created);
     };
-    let last_end = client
-        .task_states
-        .values()
-        .map(|task| task.finished_at)
-        .max();
-    match last_end {
-        Some(end) if !end.is_never() => end,
-        _ => client.modify_time,
+    let ended = client.task_states.values();
+    let ended = ended.filter(|task| !task.finished_at.is_never());
+    let last_end = ended.map(|task| task.finished_at.max(created.plus(time_run(task))));
+    let reported = client.modify_time;
+    let end = last_end.max().map_or(reported, |end| end.min(reported));
+    end.max(created)
+}
+
+/// Returns the duration of a task's last run; zero: it has not started.
+fn time_run(task: &TaskState) -> Duration {
+    if task.started_at.is_never() {
+        return Duration::ZERO;
     }
+    task.finished_at.since(task.started_at)
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{AllocId, DesiredStatus, NodeId, TaskState};
+    use model::{AllocId, DesiredStatus, NodeId};
     use test_kit::builders;
 
     use test_kit::builders::reschedule_policy as policy;
@@ -362,27 +372,92 @@ mod tests {
         assert_eq!(delay(&policy, &[240, 15]), secs(15));
     }
 
-    #[test]
-    fn an_allocation_failed_when_its_last_task_ended() {
+    /// Returns when an allocation failed that was created at second 5 and changed at second 7, after a
+    /// report at second `reported` that its tasks started and ended at `runs`; 0: not.
+    fn failed(reported: u64, runs: &[(u64, u64)]) -> Timestamp {
         let job = builders::service("web", 1);
         let mut alloc = builders::allocation(1, &job, NodeId::default());
         (alloc.create_time, alloc.modify_time) = (at(5), at(7));
-        let ended = |second| TaskState {
-            finished_at: at(second),
-            ..TaskState::default()
+        let states = (1..).zip(runs).map(|(task, (start, end))| {
+            let state = TaskState {
+                started_at: at(*start),
+                finished_at: at(*end),
+                ..TaskState::default()
+            };
+            (format!("task{task}"), state)
+        });
+        let client = AllocClient {
+            modify_time: at(reported),
+            task_states: states.collect(),
+            ..AllocClient::default()
         };
-        let after = |ends: &[u64]| {
-            let states = (1..).zip(ends);
-            let states = states.map(|(task, second)| (format!("task{task}"), ended(*second)));
+        failed_at(&alloc, Some(&client))
+    }
+
+    #[test]
+    fn an_allocation_failed_when_its_last_task_ended_within_the_times_of_the_servers() {
+        // Created at 5.
+        for (name, reported, runs, expected) in [
+            ("the last task", 50, &[(6, 20), (6, 30), (7, 0)][..], 30),
+            ("no task has ended", 50, &[(6, 0)], 50),
+            ("no task", 50, &[], 50),
+            ("at once", 50, &[(5, 5)], 5),
+            ("at the report", 50, &[(6, 50)], 50),
+            ("not started", 50, &[(0, 8)], 8),
+            // The node's clock is late.
+            ("late, not started", 50, &[(0, 4)], 5),
+            ("late, ended at once", 50, &[(4, 4)], 5),
+            ("late, ran for 10 s", 50, &[(1, 11)], 15),
+            ("late, the longer of two", 50, &[(1, 11), (1, 21)], 25),
+            ("put forward while it ran", 50, &[(1, 49)], 50),
+            ("put back while it ran", 50, &[(20, 3)], 5),
+            // The node's clock is early.
+            ("early", 50, &[(46, 51)], 50),
+            (
+                "early by a day, for one task",
+                50,
+                &[(6, 20), (6, 90_000)],
+                50,
+            ),
+            // The clock of the gateway is later than that of the plan-applier.
+            ("reported before it was created", 4, &[(6, 30)], 5),
+        ] {
+            assert_eq!(failed(reported, runs), at(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_allocation_without_a_report_failed_when_it_was_changed_last() {
+        let job = builders::service("web", 1);
+        let mut alloc = builders::allocation(1, &job, NodeId::default());
+        (alloc.create_time, alloc.modify_time) = (at(5), at(7));
+        assert_eq!(failed_at(&alloc, None), at(7));
+    }
+
+    #[test]
+    fn a_node_whose_clock_is_wrong_delays_no_replacement_and_hastens_none() {
+        let job = builders::service("web", 1);
+        let mut alloc = builders::allocation(1, &job, NodeId::default());
+        alloc.create_time = at(FAILURE - 2);
+        let policy = limited(1, DelayFunction::Constant);
+        for (name, end, due) in [
+            ("right", FAILURE, FAILURE + 10),
+            ("an hour late", FAILURE - 3_600, FAILURE - 2 + 10),
+            ("an hour early", FAILURE + 3_600, FAILURE + 10),
+        ] {
+            let state = TaskState {
+                finished_at: at(end),
+                ..TaskState::default()
+            };
             let client = AllocClient {
-                modify_time: at(50),
-                task_states: states.collect(),
+                modify_time: at(FAILURE),
+                task_states: [("server".to_owned(), state)].into(),
                 ..AllocClient::default()
             };
-            failed_at(&alloc, Some(&client))
-        };
-        assert_eq!(after(&[20, 30, 0]), at(30));
-        assert_eq!(after(&[0]), at(50), "no task has ended");
-        assert_eq!(failed_at(&alloc, None), at(7), "no report");
+            for purpose in [Purpose::Recovery, Purpose::Evaluation, Purpose::Deletion] {
+                let found = outlook(&alloc, Some(&client), Some(&policy), purpose);
+                assert_eq!(found, Outlook::From(at(due)), "{name}, {purpose:?}");
+            }
+        }
     }
 }

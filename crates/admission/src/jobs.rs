@@ -7,7 +7,8 @@
 //! without delays. [`restart_alloc`], [`alloc_request`] and
 //! [`logs`] find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
 //! [`docker_config`] checks docker tasks; [`namespace_rules`] restricts a job to what its namespace
-//! allows, and [`region`] to the cluster's region; [`request_id`] makes a retry find the first attempt.
+//! allows, and [`region`] to the cluster's region; [`request_id`] makes a retry find the first attempt, and
+//! [`mod@version_at`] the version that it wrote.
 
 pub mod alloc_node;
 pub mod alloc_request;
@@ -34,6 +35,7 @@ pub mod shutdown_delay;
 pub mod stop_alloc;
 #[cfg(test)]
 mod tests;
+mod version_at;
 mod writes;
 
 pub use decision::{Answer, Decision, Outcome, Proposal, Receipt, RequestContext};

@@ -28,6 +28,9 @@ mod seeds {
         (14, "20000"),
         // A canary was preempted together with all outgoing allocations, and never placed again.
         (54, "20000"),
+        // A repeated registration was answered with an older version that a purge had left.
+        (4_203_681, "20000"),
+        (4_201_659, "20000"),
     ];
 
     /// Lets one test at a time use the cores.

@@ -16,6 +16,7 @@ use super::limits::eval_priority;
 use super::refusal::JobRefusal;
 use super::register;
 use super::shutdown_delay::skip_delays;
+use super::version_at::version_at;
 use super::writes::{evaluation, forget};
 use crate::cluster::volumes;
 
@@ -139,15 +140,8 @@ fn replay_answer(
     eval: &Indexed<Evaluation>,
 ) -> Answer {
     let written = eval.create_index;
-    let indexes = snapshot
-        .job_versions(&request.job)
-        .map(|version| version.create_index);
-    let last = indexes.filter(|index| *index <= written).max();
-    let job_modify_index = if request.purge {
-        written
-    } else {
-        last.unwrap_or(written)
-    };
+    let version = version_at(snapshot, &request.job, written).filter(|_| !request.purge);
+    let job_modify_index = version.map_or(written, |version| version.create_index);
     Answer {
         eval_id: Some(eval_id),
         index: written,

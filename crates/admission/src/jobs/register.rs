@@ -8,6 +8,7 @@ use state::{Entity, Key, Snapshot, Write, job_versions};
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
+use super::version_at::version_at;
 use super::writes::{begin, evaluated, evaluation};
 use super::{consul_clusters, dispatch, docker_config, namespace_rules};
 use crate::cluster::scheduler_config;
@@ -333,18 +334,15 @@ pub(super) fn replay_answer(
     now: Timestamp,
 ) -> Answer {
     let written = eval.create_index;
-    let versions = snapshot
-        .job_versions(key)
-        .filter(|version| version.create_index <= written);
-    let newest = versions.max_by_key(|version| version.create_index);
-    // No version is left of a job that was purged since; the registration wrote one with its
+    let version = version_at(snapshot, key, written);
+    // Its version is gone if the job was purged since; the registration wrote one with its
     // evaluation, unless the job was the same as before.
-    let job_modify_index = newest.map_or(written, |version| version.create_index);
+    let job_modify_index = version.map_or(written, |version| version.create_index);
     Answer {
         eval_id: Some(eval.value.id),
         index: written,
         job_modify_index,
         changed: job_modify_index == written,
-        next_launch: newest.and_then(|version| first_launch(&version.value, now)),
+        next_launch: version.and_then(|version| first_launch(&version.value, now)),
     }
 }

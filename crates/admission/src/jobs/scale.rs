@@ -13,6 +13,7 @@ use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::missing::find_job;
 use super::refusal::JobRefusal;
+use super::version_at::version_at;
 use super::writes::{evaluated, evaluation};
 use super::{namespace_rules, register};
 use crate::cluster::scheduler_config;
@@ -119,13 +120,12 @@ fn again(
     context: &RequestContext,
     index: u64,
 ) -> Outcome {
-    let versions = snapshot.job_versions(&request.job);
-    let written = versions.map(|version| version.create_index);
+    let version = version_at(snapshot, &request.job, index);
     Outcome::Done {
         receipt: Receipt {
             job_id: request.job.job_id.to_string(),
             eval_id: Some(context.eval_id),
-            job_index: written.filter(|written| *written <= index).max(),
+            job_index: version.map(|version| version.create_index),
         },
         index,
     }

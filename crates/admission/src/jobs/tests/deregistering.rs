@@ -199,6 +199,23 @@ fn an_attempt_whose_answer_was_lost_is_answered_without_writing_again() {
 }
 
 #[test]
+fn a_stop_that_is_retried_after_a_purge_is_not_answered_with_an_older_version() {
+    let (mut fixture, job) = (Fixture::default(), builders::service("web", 2));
+    fixture.register(&job);
+    let alloc_id = fixture.place(1, &job, 0);
+    fixture.stored.put_status(alloc_id, ClientStatus::Running);
+    let (context, request) = (fixture.context(), stop(&job.key()));
+    let first = proposal(deregister(&fixture.snapshot(), &request, &context).unwrap());
+    let revision = fixture.commit(&first);
+    fixture.deregister(&job, true);
+    assert_eq!(fixture.kept(&job.key()), [0]);
+    let again = deregister(&fixture.snapshot(), &request, &context).unwrap();
+    let answer = first.answer(context.eval_id, revision);
+    assert_eq!((answer.job_modify_index, answer.changed), (revision, true));
+    assert_eq!(again, Decision::Done(answer));
+}
+
+#[test]
 fn every_write_but_a_new_name_compares_its_object() {
     let (mut fixture, job) = (Fixture::default(), builders::service("web", 2));
     for n in 0..10 {

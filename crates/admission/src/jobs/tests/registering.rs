@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jobspec::canonicalise;
-use model::{EvalStatus, JobType, TriggeredBy};
+use model::{ClientStatus, EvalStatus, JobType, TriggeredBy};
 use state::{Entity, Key, Write};
 use test_kit::builders;
 
@@ -483,6 +483,56 @@ fn a_retry_of_a_registration_that_changed_nothing_says_so_again() {
     fixture.register(&changed(&job, 1));
     let again = register(&fixture.snapshot(), &job, &request(), &context).unwrap();
     assert_eq!(again, Decision::Done(answer));
+}
+
+#[test]
+fn a_retry_is_not_answered_with_an_older_version_that_is_kept_longer_than_its_own() {
+    let job = builders::service("web", 3);
+    type Since = fn(&mut Fixture, &model::Job);
+    let cases: [(&str, Since, &[u64]); 3] = [
+        (
+            "purged",
+            |fixture, job| {
+                fixture.deregister(job, true);
+            },
+            &[0],
+        ),
+        (
+            "purged and registered again",
+            |fixture, job| {
+                fixture.deregister(job, true);
+                fixture.register(job);
+            },
+            &[0, 1],
+        ),
+        (
+            "pruned",
+            |fixture, job| {
+                for n in 2..9 {
+                    fixture.register(&changed(job, n));
+                }
+            },
+            &[0, 3, 4, 5, 6, 7, 8],
+        ),
+    ];
+    for (name, happen_since, kept) in cases {
+        let mut fixture = Fixture::default();
+        fixture.register(&job);
+        let alloc_id = fixture.place(1, &job, 0);
+        fixture.stored.put_status(alloc_id, ClientStatus::Running);
+        let context = fixture.context();
+        let second = changed(&job, 1);
+        let decide = |fixture: &Fixture| {
+            register(&fixture.snapshot(), &second, &request(), &context).unwrap()
+        };
+        let first = proposal(decide(&fixture));
+        let revision = fixture.commit(&first);
+        let answer = first.answer(context.eval_id, revision);
+        assert_eq!((answer.job_modify_index, answer.changed), (revision, true));
+        happen_since(&mut fixture, &job);
+        assert_eq!(fixture.kept(&job.key()), kept, "{name}");
+        assert_eq!(decide(&fixture), Decision::Done(answer), "{name}");
+    }
 }
 
 #[test]

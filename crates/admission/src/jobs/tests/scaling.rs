@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::job::JobType;
-use model::{Deployment, DeploymentId, DeploymentStatus, Job, JobKey, Scaling, TriggeredBy};
+use model::{
+    ClientStatus, Deployment, DeploymentId, DeploymentStatus, Job, JobKey, Scaling, TriggeredBy,
+};
 use state::{Entity, Key};
 use test_kit::builders;
 
@@ -180,6 +182,28 @@ fn the_same_count_makes_an_evaluation_and_an_event_but_no_version() {
         0
     );
     assert_eq!(events(&fixture), [(3, Some(3))]);
+}
+
+#[test]
+fn a_retry_is_not_answered_with_an_older_version_that_a_purge_left() {
+    let mut fixture = with(&web());
+    let alloc_id = fixture.place(1, &web(), 0);
+    fixture.stored.put_status(alloc_id, ClientStatus::Running);
+    let context = fixture.context();
+    let Outcome::Commit { writes, .. } = scale(&fixture.snapshot(), &to(4), &context).unwrap()
+    else {
+        panic!("nothing to commit")
+    };
+    let index = fixture.write(&writes);
+    let job_index = |fixture: &Fixture| match scale(&fixture.snapshot(), &to(4), &context).unwrap()
+    {
+        Outcome::Done { receipt, .. } => receipt.job_index.unwrap_or(index),
+        committed @ Outcome::Commit { .. } => panic!("{committed:?}"),
+    };
+    assert_eq!(job_index(&fixture), index);
+    fixture.deregister(&web(), true);
+    assert_eq!(fixture.kept(&web().key()), [0]);
+    assert_eq!(job_index(&fixture), index);
 }
 
 #[test]

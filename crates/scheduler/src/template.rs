@@ -43,6 +43,8 @@ impl<'a> Template<'a> {
         requirements: &Requirements,
     ) -> Self {
         let JobKey { namespace, job_id } = inputs.eval.job.clone();
+        // `job` may be an older version, whose row is younger than the job.
+        let current = inputs.snapshot.job(&inputs.eval.job);
         let alloc = Allocation {
             id: AllocId::default(),
             eval_id: inputs.eval.id,
@@ -50,7 +52,7 @@ impl<'a> Template<'a> {
             namespace,
             job_id,
             job_version: job.value.version,
-            job_create_index: job.create_index,
+            job_create_index: current.map_or(job.create_index, |job| job.create_index),
             task_group: Arc::from(group.name.as_str()),
             name_index: 0,
             resources: AllocatedResources {

@@ -31,6 +31,9 @@ mod seeds {
         // A repeated registration was answered with an older version that a purge had left.
         (4_203_681, "20000"),
         (4_201_659, "20000"),
+        // A replacement of an older version named the create index of that version, not of its job.
+        (4_202_979, "20000"),
+        (4_204_440, "20000"),
     ];
 
     /// Lets one test at a time use the cores.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClientStatus, DeploymentGroup, DeploymentStatus, EvalStatus, Indexed, Job, JobType};
+use model::{ClientStatus, DeploymentStatus, EvalStatus, Indexed, Job, JobType};
 use state::Snapshot;
 
 use crate::violation::{Fact, Violation};
@@ -14,6 +14,7 @@ use crate::violation::{Fact, Violation};
 /// changed. Source: Nomad's public behaviour.
 /// The same holds for a group whose canaries wait for room: nothing else is placed before they are
 /// promoted, also if the old allocations had to leave their nodes.
+/// Until then a group runs its canaries beside its count.
 /// Batch jobs are left out of the counts: successful allocations do not run again.
 pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -75,12 +76,13 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
                 .map(|summary| summary.queued)
                 .unwrap_or_default();
             let wanted = if job.value.stop { 0 } else { group.count };
-            let may_be_fewer = has_failed(snapshot, job)
-                || (waits > 0 && awaits_canaries(snapshot, job, &group.name));
+            let canaries = awaited_canaries(snapshot, job, &group.name);
+            let may_be_fewer = has_failed(snapshot, job) || (waits > 0 && canaries > 0);
             let least = if may_be_fewer { 0 } else { wanted };
+            let most = wanted + canaries;
             // An outdated one stays until its update has room, and is not in excess.
             let is_met =
-                least <= runs.all + waits && runs.all <= wanted && runs.current + waits <= wanted;
+                least <= runs.all + waits && runs.all <= most && runs.current + waits <= most;
             if !is_met {
                 wrong.push(format!(
                     "{key} {}: {} of {wanted}, {} of them current, {waits} queued",
@@ -114,16 +116,17 @@ struct Live {
     current: u32,
 }
 
-/// Returns true if the rollout of the current version has canaries in the group that are not
-/// promoted yet.
-fn awaits_canaries(snapshot: &Snapshot, job: &Indexed<Job>, group: &str) -> bool {
+/// Returns the number of canaries of the group that the rollout of the current version wants to be
+/// promoted.
+fn awaited_canaries(snapshot: &Snapshot, job: &Indexed<Job>, group: &str) -> u32 {
     let rollout = snapshot.latest_deployment(&job.value.key());
     let rollout = rollout.filter(|rollout| {
         rollout.value.job_version == job.value.version
             && rollout.value.status == DeploymentStatus::Running
     });
     let group = rollout.and_then(|rollout| rollout.value.groups.get(group));
-    group.is_some_and(DeploymentGroup::awaits_promotion)
+    let group = group.filter(|group| group.awaits_promotion());
+    group.map_or(0, |group| group.desired_canaries)
 }
 
 /// Returns true if the rollout of the current version has failed.

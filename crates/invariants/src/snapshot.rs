@@ -155,6 +155,14 @@ pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Vio
         holders.entry(name).or_default().push(view);
     }
     for (_, views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
+        let oldest = views.iter().map(|view| view.create_index).min();
+        let is_heir =
+            |view: &&&AllocView| inherits_from_canary(snapshot, view, oldest.unwrap_or_default());
+        let heirs = views.iter().filter(is_heir).count();
+        // An heir and the allocation beside its canary.
+        if views.len() == 2 && heirs == 1 {
+            continue;
+        }
         let ids: Vec<_> = views.iter().map(|view| view.alloc.id).collect();
         found.push(Violation {
             revision: snapshot.index(),
@@ -179,6 +187,33 @@ fn counts_for_its_name(snapshot: &Snapshot, view: &AllocView) -> bool {
         && !view.alloc.canary
         && !was_canary(snapshot, view)
         && view.alloc.client_status_override != Some(ClientStatus::Unknown)
+}
+
+/// Returns true if an allocation has its name from a canary that was placed after revision `oldest`.
+///
+/// A plan that replaces a canary and the allocation beside it may be committed for the canary's node
+/// alone; the next plan of the job replaces the other.
+fn inherits_from_canary(snapshot: &Snapshot, view: &AllocView, oldest: u64) -> bool {
+    let mut heir = view;
+    // An allocation is younger than its predecessor, so this ends.
+    while let Some(previous) = predecessor(snapshot, heir) {
+        if previous.create_index <= oldest {
+            return false;
+        }
+        if previous.alloc.canary || was_canary(snapshot, previous) {
+            return true;
+        }
+        heir = previous;
+    }
+    false
+}
+
+/// Returns the allocation that has left its name to `view`.
+fn predecessor<'a>(snapshot: &'a Snapshot, view: &AllocView) -> Option<&'a AllocView> {
+    let previous = snapshot.alloc(view.alloc.previous_alloc?)?;
+    let has_name = previous.alloc.name_index == view.alloc.name_index
+        && previous.create_index < view.create_index;
+    has_name.then_some(previous)
 }
 
 fn was_canary(snapshot: &Snapshot, view: &AllocView) -> bool {

@@ -1,5 +1,7 @@
 //! Tests that break each fact on purpose: the checker must find every violation.
 
+mod canaries;
+
 use std::sync::Arc;
 
 use model::{
@@ -59,11 +61,16 @@ fn web(count: u32) -> Job {
 }
 
 fn put(key: Key, entity: Entity) -> Change {
+    put_at(1, key, entity)
+}
+
+/// Puts an object that was created at `revision`.
+fn put_at(revision: u64, key: Key, entity: Entity) -> Change {
     Change::Put {
         key,
         entity,
-        create_index: 1,
-        modify_index: 1,
+        create_index: revision,
+        modify_index: revision,
     }
 }
 
@@ -412,15 +419,14 @@ fn an_eviction_without_an_evaluation_is_found() {
         create_index: index,
         modify_index: index,
     };
-    for (with, job, expected) in [
-        (vec![followed_up(4)], Some(web(1)), vec![]),
-        (vec![], Some(web(1)), vec![Fact::EvictionHasEvaluation]),
-        (
-            vec![followed_up(3)],
-            Some(web(1)),
-            vec![Fact::EvictionHasEvaluation],
-        ),
-        (vec![], None, vec![]),
+    let forgotten = vec![Fact::EvictionHasEvaluation];
+    // The allocations are of the job that was created at revision 1.
+    for (with, job, created, expected) in [
+        (vec![followed_up(4)], Some(web(1)), 1, vec![]),
+        (vec![], Some(web(1)), 1, forgotten.clone()),
+        (vec![followed_up(3)], Some(web(1)), 1, forgotten.clone()),
+        (vec![], None, 0, vec![]),
+        (vec![], Some(web(1)), 4, vec![]),
     ] {
         let mut history = History::default();
         history.apply(
@@ -432,6 +438,11 @@ fn an_eviction_without_an_evaluation_is_found() {
         history.apply(3, vec![put_node(&node), put_alloc(&first)]);
         let mut changes = with;
         changes.push(put_alloc(&evicted));
+        if let Some(job) = job.filter(|_| created == 4) {
+            // Purged and registered again.
+            let key = Key::Job(job.key());
+            changes.push(put_at(4, key, Entity::Job(Box::new(job))));
+        }
         history.apply(4, changes);
         let found = history.violations().iter().map(|found| found.fact);
         assert_eq!(found.collect::<Vec<_>>(), expected);
@@ -576,52 +587,6 @@ fn at_rest_an_old_one_may_wait_for_its_update() {
 }
 
 #[test]
-fn at_rest_a_job_whose_canaries_wait_for_room_may_run_less() {
-    let node = builders::node(1);
-    // (canaries wanted, promoted, queued) -> met
-    for (desired_canaries, promoted, queued, is_met) in [
-        (2, false, 2, true),
-        (0, false, 2, false),
-        (2, true, 2, false),
-        (2, false, 0, false),
-    ] {
-        let mut job = web(4);
-        job.version = 1;
-        let mut eval = builders::evaluation(1, &job);
-        eval.status = EvalStatus::Blocked;
-        eval.queued_allocs = [("app".to_owned(), queued)].into();
-        let Change::Put {
-            key, mut entity, ..
-        } = put_rollout(1, DeploymentStatus::Running)
-        else {
-            unreachable!("it is a put")
-        };
-        let Entity::Deployment(rollout) = &mut entity else {
-            unreachable!("of a deployment")
-        };
-        let group = model::DeploymentGroup {
-            auto_revert: false,
-            auto_promote: false,
-            progress_deadline: std::time::Duration::ZERO,
-            promoted,
-            desired_canaries,
-            desired_total: 4,
-            placed_canaries: Vec::new(),
-            final_counts: None,
-        };
-        rollout.groups.insert("app".to_owned(), group);
-        let found = at_rest(vec![
-            put_alloc(&alloc(1, &node, 0)),
-            put_job(&job),
-            put(key, entity),
-            put(Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
-        ]);
-        let expected: &[Fact] = if is_met { &[] } else { &[Fact::CountIsMet] };
-        assert_eq!(found, expected, "{desired_canaries} {promoted} {queued}");
-    }
-}
-
-#[test]
 fn at_rest_a_job_whose_rollout_has_failed_may_run_less() {
     let node = builders::node(1);
     let with = |job: &Job, rolled_out: u64, status| {
@@ -757,6 +722,20 @@ fn an_allocation_of_a_job_that_is_stopped_is_found() {
     };
     assert_eq!(of(false), []);
     assert_eq!(of(true), [Fact::PlacedWhereAllowed]);
+}
+
+#[test]
+fn an_allocation_with_the_create_index_of_another_object_than_its_job_is_found() {
+    let node = builders::node(1);
+    let naming = |job_create_index| {
+        let mut placed = alloc(1, &node, 0);
+        placed.job_create_index = job_create_index;
+        broken([put_job(&web(1)), put_version(&web(1)), put_alloc(&placed)])
+    };
+    assert_eq!(naming(1), []);
+    assert_eq!(naming(2), [Fact::PlacedForItsJob]);
+    // A job that is purged meanwhile has none.
+    assert_eq!(broken([put_alloc(&alloc(1, &node, 0))]), []);
 }
 
 #[test]

@@ -180,9 +180,16 @@ fn misplaced_alloc(
         return None;
     }
     let key = alloc.job_key();
-    if before.job(&key).is_some_and(|job| job.value.stop) {
-        let text = format!("allocation {id} is of {key}, which is stopped");
-        return Some((Fact::PlacedWhereAllowed, text));
+    if let Some(job) = before.job(&key) {
+        if job.value.stop {
+            let text = format!("allocation {id} is of {key}, which is stopped");
+            return Some((Fact::PlacedWhereAllowed, text));
+        }
+        let (named, created) = (alloc.job_create_index, job.create_index);
+        if named != created {
+            let text = format!("allocation {id} of {key} names {named}, the job has {created}");
+            return Some((Fact::PlacedForItsJob, text));
+        }
     }
     let node = &before.node(alloc.node_id)?.value;
     let takes_more =
@@ -224,8 +231,14 @@ fn eviction_is_forgotten(
     let was_evicted = before
         .alloc(id)
         .is_some_and(|view| view.alloc.desired_status == DesiredStatus::Evict);
+    if was_evicted || alloc.desired_status != DesiredStatus::Evict {
+        return None;
+    }
+    // Once its job was purged, nothing replaces it; the evaluation of a job that was registered since
+    // replaces it like an older version, whether it runs or not.
     let job = alloc.job_key();
-    if was_evicted || alloc.desired_status != DesiredStatus::Evict || after.job(&job).is_none() {
+    let stored = after.job(&job)?;
+    if stored.create_index != alloc.job_create_index {
         return None;
     }
     let is_followed_up = after.evals_by_job(&job).any(|eval| {

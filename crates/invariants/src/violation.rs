@@ -78,6 +78,8 @@ pub enum Fact {
     DoneOnce,
     /// A new allocation is of a job that is not stopped, on a node that is ready and eligible.
     PlacedWhereAllowed,
+    /// A new allocation names the create index of its job, also when it runs an older version.
+    PlacedForItsJob,
     /// A drain ends as complete or canceled, with a record of it.
     DrainsEnd,
     /// A node never acts on a revision lower than one that it has acted on.
@@ -130,6 +132,7 @@ impl fmt::Display for Fact {
             Self::RefusedIsNotDone => "refused requests are not carried out",
             Self::DoneOnce => "requests are carried out once",
             Self::PlacedWhereAllowed => "allocations are placed where allowed",
+            Self::PlacedForItsJob => "an allocation is placed for its job",
             Self::DrainsEnd => "a drain ends with a record",
             Self::NodesGoForward => "nodes go forward",
             Self::LiveNodesStayUp => "a live node stays up",

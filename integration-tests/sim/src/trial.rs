@@ -256,23 +256,28 @@ fn unrest(checker: &Checker, node_count: usize) -> Vec<Violation> {
 
 /// Returns whether a rollout waits only for capacity while no deadline runs. The progress deadline
 /// starts with the first allocation and ends when the desired number is healthy, not counting
-/// allocations that were migrating then. It does not run while a promotion is pending either, and
-/// preempted canaries need capacity first.
+/// allocations that were migrating then. It does not run either once all canaries were healthy and a
+/// user is to promote them; the ones that were preempted since need capacity first.
 fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
     let mut evals = snapshot.evals_by_job(&rollout.job);
     let is_blocked = evals.any(|eval| eval.value.status == EvalStatus::Blocked);
     let placed: Vec<_> = snapshot.allocs_by_deployment(rollout.id).collect();
-    let is_healthy = |view: &&&AllocView| {
-        !view.is_terminal() && view.health().is_some_and(|health| health.healthy)
-    };
-    let healthy = placed.iter().filter(is_healthy).count();
+    let is_healthy = |view: &&AllocView| view.health().is_some_and(|health| health.healthy);
+    let live: Vec<_> = placed.iter().filter(|view| !view.is_terminal()).collect();
+    let healthy = live.iter().filter(|view| is_healthy(view)).count();
     let groups = rollout.groups.values();
     let wanted: u32 = groups.map(|group| group.desired_total).sum();
     let mut groups = rollout.groups.values();
-    let awaits_promotion = groups.any(DeploymentGroup::awaits_promotion);
-    let has_none_left = placed.iter().all(|view| view.is_terminal());
-    let has_gone = awaits_promotion && has_none_left;
-    is_blocked && (placed.is_empty() || has_gone || healthy as u64 >= u64::from(wanted))
+    let awaits_user = groups.any(DeploymentGroup::awaits_promotion) && !rollout.promotes_itself();
+    let canaries: u32 = rollout
+        .groups
+        .values()
+        .map(|group| group.desired_canaries)
+        .sum();
+    let were_healthy = placed.iter().filter(|view| is_healthy(view)).count();
+    let lacks_canaries =
+        awaits_user && were_healthy as u64 >= u64::from(canaries) && healthy == live.len();
+    is_blocked && (placed.is_empty() || lacks_canaries || healthy as u64 >= u64::from(wanted))
 }
 
 /// Returns a node's pending work for an allocation: run it, or end it.
@@ -288,7 +293,7 @@ fn undone(view: &AllocView) -> Option<String> {
 }
 
 /// Returns whether a task ran and waits for its restart: a job whose tasks fail for ever is never at
-/// rest, and on a node whose clock is late its rescheduling delay is always over.
+/// rest.
 fn is_restarting(view: &AllocView) -> bool {
     let states = view
         .client

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::consul::Consul;
 use crate::job::{Job, Task, TaskGroup};
 
 /// Tells whether `group` differs between `old` and `new` in a way that needs new tasks.
@@ -29,6 +30,7 @@ pub fn changes_surroundings(old: &TaskGroup, new: &TaskGroup) -> bool {
     old.ephemeral_disk != new.ephemeral_disk
         || old.networks != new.networks
         || old.volumes != new.volumes
+        || Consul::moves(old.consul.as_ref(), new.consul.as_ref())
 }
 
 /// Tells whether two versions of a task, each with its job and group, differ in a way that needs a new
@@ -50,6 +52,7 @@ fn task_differs(old: &Task, new: &Task) -> bool {
         || old.artifacts != new.artifacts
         || old.identities != new.identities
         || old.vault != new.vault
+        || Consul::moves(old.consul.as_ref(), new.consul.as_ref())
         || old.csi_plugin != new.csi_plugin
 }
 

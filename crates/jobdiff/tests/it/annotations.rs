@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobdiff::{GroupUpdates, JobDiff, TaskDiff, annotate, diff};
+use model::consul::Consul;
 use model::{Job, Task};
 
 use crate::support::full;
@@ -21,6 +22,14 @@ fn annotated(edit: impl FnOnce(&mut Job)) -> JobDiff {
 fn task<'a>(diff: &'a JobDiff, name: &str) -> &'a TaskDiff {
     let tasks = &diff.task_groups[0].tasks;
     tasks.iter().find(|task| task.name == name).unwrap()
+}
+
+fn in_consul(namespace: &str) -> Consul {
+    Consul {
+        cluster: Consul::DEFAULT_CLUSTER.into(),
+        namespace: namespace.into(),
+        partition: String::new(),
+    }
 }
 
 #[test]
@@ -81,6 +90,8 @@ fn a_changed_task_is_updated_in_place_or_replaced() {
         (|task| task.driver = "raw_exec".into(), DESTRUCTIVE),
         (|task| task.resources.cpu_mhz = 7, DESTRUCTIVE),
         (|task| task.config.clear(), DESTRUCTIVE),
+        (|task| task.consul = Some(in_consul("")), IN_PLACE),
+        (|task| task.consul = Some(in_consul("a")), DESTRUCTIVE),
         (
             |task| {
                 task.kill_timeout = std::time::Duration::ZERO;
@@ -114,6 +125,11 @@ fn changes_around_a_task_count_as_they_do_for_the_scheduler() {
             |job| job.task_groups[0].ephemeral_disk.size_mib += 1,
             Some(DESTRUCTIVE),
         ),
+        (
+            |job| job.task_groups[0].consul = Some(in_consul("a")),
+            Some(DESTRUCTIVE),
+        ),
+        (|job| job.task_groups[0].consul = Some(in_consul("")), None),
         (|job| job.priority = 80, None),
         (|job| job.task_groups[0].count += 1, None),
         (|job| job.task_groups[0].constraints.clear(), None),

@@ -75,6 +75,7 @@ impl<'a> Comparison<'a> {
 mod tests {
     use std::time::Duration;
 
+    use model::consul::Consul;
     use model::job::{
         Lifecycle, LifecycleHook, Network, Port, VolumeMount, VolumeRequest, VolumeType,
     };
@@ -93,9 +94,17 @@ mod tests {
         needs_new_tasks(&old, &new, &new.task_groups[0])
     }
 
+    fn in_consul(namespace: &str) -> Consul {
+        Consul {
+            cluster: Consul::DEFAULT_CLUSTER.into(),
+            namespace: namespace.into(),
+            partition: String::new(),
+        }
+    }
+
     #[test]
     fn changed_start_parameters_of_tasks_need_new_allocations() {
-        let edits: [Edit; 18] = [
+        let edits: [Edit; 20] = [
             ("driver", |job| {
                 job.task_groups[0].tasks[0].driver = "raw_exec".into()
             }),
@@ -180,6 +189,12 @@ mod tests {
                 };
                 job.task_groups[0].tasks[0].volume_mounts.push(mount);
             }),
+            ("consul of the group", |job| {
+                job.task_groups[0].consul = Some(in_consul("a"))
+            }),
+            ("consul of the task", |job| {
+                job.task_groups[0].tasks[0].consul = Some(in_consul("a"))
+            }),
             ("a task more", |job| {
                 job.task_groups[0].tasks.push(builders::task("sidecar"))
             }),
@@ -194,7 +209,7 @@ mod tests {
 
     #[test]
     fn changes_of_placement_and_count_need_no_new_allocations() {
-        let edits: [Edit; 11] = [
+        let edits: [Edit; 13] = [
             ("count", |job| job.task_groups[0].count = 7),
             ("priority", |job| job.priority = 80),
             ("constraint", |job| {
@@ -220,6 +235,12 @@ mod tests {
             }),
             ("reschedule", |job| job.task_groups[0].reschedule = None),
             ("restart", |job| job.task_groups[0].restart.attempts = 9),
+            ("consul without a namespace, of the group", |job| {
+                job.task_groups[0].consul = Some(in_consul(""))
+            }),
+            ("consul without a namespace, of the task", |job| {
+                job.task_groups[0].tasks[0].consul = Some(in_consul(""))
+            }),
             ("kill_timeout", |job| {
                 job.task_groups[0].tasks[0].kill_timeout = Duration::from_secs(60);
             }),

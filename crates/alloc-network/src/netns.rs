@@ -121,7 +121,11 @@ fn loopback_up() -> io::Result<()> {
         reason = "no library of the workspace starts an interface"
     )]
     // SAFETY: the descriptor is open, and the kernel reads the struct alone.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    let result = unsafe {
+        // The type of requests depends on the C library.
+        let set_flags = libc::SIOCSIFFLAGS as libc::Ioctl;
+        libc::ioctl(socket.as_raw_fd(), set_flags, &raw const request)
+    };
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {

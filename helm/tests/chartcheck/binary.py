@@ -1,6 +1,7 @@
 """Settings, metrics and flags, as the kafila binary and etcd list them."""
 
 import concurrent.futures
+import contextlib
 import functools
 import os
 import re
@@ -10,9 +11,10 @@ import tempfile
 import time
 import tomllib
 import urllib.request
+import uuid
 from pathlib import Path
 
-from .release import SERVICES
+from .release import ROLES, SERVICES
 
 UNSET = re.compile(r"^# (\w+) = … is not set$", re.M)
 NULL = re.compile(r'"\w+" = null(, )?')
@@ -54,10 +56,11 @@ def defaults(service):
 @functools.cache
 def metrics():
     """The names of all time series of all services and of etcd."""
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        texts = pool.map(exported, SERVICES)
+    with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor() as pool:
+        kafila("tls", "ca", "create", f"-out-dir={directory}")
+        texts = pool.map(lambda service: exported(service, directory), SERVICES)
         etcd = pool.submit(etcd_metrics)
-        return set().union(*map(series, [*texts, etcd.result()]))
+        return set().union(*map(series, [*texts, *etcd.result()]))
 
 
 def series(text):
@@ -70,20 +73,51 @@ def series(text):
     return names
 
 
-def exported(service):
+def kafila(*arguments):
+    subprocess.run([os.environ["KAFILA_BIN"], *arguments], env={}, check=True, capture_output=True)
+
+
+def exported(service, directory):
+    """The metrics of a service with a certificate, and without its store."""
+    folder = Path(directory) / service
+    folder.mkdir()
+    ca = f"{directory}/kafila-ca.pem"
+    name = [f"-node={uuid.uuid4()}"] if service == "client-node" else []
+    role = f"-role={ROLES[service]}"
+    kafila("tls", "cert", "create", role, *name, f"-ca={ca}", f"-key={directory}/kafila-ca-key.pem", f"-out-dir={folder}")
+    [key] = folder.glob("*-key.pem")
+    files = {"ca_file": ca, "cert_file": str(key).replace("-key.pem", ".pem"), "key_file": key}
     port = free_port()
-    arguments = ["-set", f"listen.metrics=127.0.0.1:{port}", "-set", "listen.grpc=127.0.0.1:0", "-set", "tls.insecure=true"]
-    return scrape([os.environ["KAFILA_BIN"], service, *arguments], port)
+    settings = {"listen.metrics": f"127.0.0.1:{port}", "listen.grpc": "127.0.0.1:0"}
+    settings |= {f"tls.{name}": value for name, value in files.items()}
+    return scrape(command(service, settings), port)
+
+
+def command(service, settings):
+    return [os.environ["KAFILA_BIN"], service, *(f"-set={key}={value}" for key, value in settings.items())]
 
 
 def etcd_metrics():
+    """The metrics of etcd, and those of a cluster-controller about its members."""
+    metrics, client, own = (free_port() for _ in range(3))
+    settings = {
+        "listen.metrics": f"127.0.0.1:{own}",
+        "listen.grpc": "127.0.0.1:0",
+        "etcd.endpoints": f"http://127.0.0.1:{client}",
+        "tls.insecure": "true",
+    }
     with tempfile.TemporaryDirectory() as directory:
-        return scrape(etcd_command(["--name=a"], directory, port := free_port()), port)
+        flags = ["--name=a", "--max-txn-ops=2048", "--max-request-bytes=4194304"]
+        with running(etcd_command(flags, directory, metrics, client)) as etcd:
+            texts = [answer(etcd, metrics)]
+            with running(command("cluster-controller", settings)) as controller:
+                texts.append(answer(controller, own, "kafila_cluster_controller_etcd_no_space{"))
+    return texts
 
 
-def etcd_command(flags, directory, port):
-    """An etcd of its own with `flags`, on free ports."""
-    client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+def etcd_command(flags, directory, port, client=None):
+    """An etcd of its own with `flags`, on free ports; `port` is that of its metrics."""
+    client, peer = (f"http://127.0.0.1:{number}" for number in (client or free_port(), free_port()))
     return [
         os.environ["KAFILA_ETCD"],
         *flags,
@@ -98,22 +132,36 @@ def etcd_command(flags, directory, port):
 
 
 def scrape(command, port):
-    """Starts a process, reads its /metrics, and ends it. An error is text too: it has no metrics."""
+    """Starts a process, reads its /metrics, and ends it."""
+    with running(command) as process:
+        return answer(process, port)
+
+
+@contextlib.contextmanager
+def running(command):
     process = subprocess.Popen(command, env={}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        for _ in range(100):
-            if process.poll() is not None:
-                raise RuntimeError(f"{command[0]} ended: {process.stderr.read()[-500:]}")
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
-                    return answer.read().decode()
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError(f"{' '.join(command[:2])} serves no metrics")
+        yield process
     finally:
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def answer(process, port, wanted=""):
+    """The metrics of a process, once they contain `wanted`. An error is text too: it has no metrics."""
+    for _ in range(300):
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args[0]} ended: {process.stderr.read()[-500:]}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as read:
+                text = read.read().decode()
+            if wanted in text:
+                return text
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise RuntimeError(f"{' '.join(process.args[:2])} serves no metrics {wanted}")
 
 
 def free_port():

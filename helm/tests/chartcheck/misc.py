@@ -6,18 +6,11 @@ import tempfile
 import yaml
 
 from . import binary
-from .release import SERVICES, container, pod
+from .chart import CHART
+from .release import ROLES, SERVICES, container, pod
 
-ROLES = {
-    "api-gateway": "gateway",
-    "eval-broker": "broker",
-    "scheduler-worker": "worker",
-    "plan-applier": "applier",
-    "deployment-watcher": "watcher",
-    "cluster-controller": "controller",
-    "client-node": "node",
-}
 METRIC = re.compile(r"\b(?:kafila|etcd|process)_[a-z0-9_]+")
+NAMES = re.compile(r'__name__=~"([^"]*)"')
 # Flags that name addresses and files of the pod.
 PLACES = ("--name", "--data-dir", "--listen-", "--advertise-", "--initial-", "--cert-", "--key-", "--trusted-", "--peer-", "--client-cert-auth")
 
@@ -26,6 +19,7 @@ def check(release):
     """Yields a problem for each violation."""
     yield from etcd_members(release)
     yield from alert_metrics(release)
+    yield from alerts(release)
     yield from certificates(release)
     for component, workload in release.by_component().items():
         yield from rights(release, component, workload)
@@ -77,6 +71,36 @@ def alert_metrics(release):
     used = {name for text in texts for name in METRIC.findall(text)}
     for name in sorted(used - binary.metrics() if used else ()):
         yield f"the metric {name} does not exist"
+    for pattern in sorted({pattern for text in texts for pattern in NAMES.findall(text)}):
+        if not any(re.fullmatch(pattern, name) for name in binary.metrics()):
+            yield f"no metric has a name like {pattern}"
+
+
+def alerts(release):
+    """Alerts are those of the list that the stack has, too, each about this release's namespace."""
+    objects = release.all("PrometheusRule")
+    if not objects:
+        return
+    rules = [rule for group in objects[0]["spec"]["groups"] for rule in group["rules"]]
+    scope = f'namespace="{objects[0]["metadata"]["namespace"]}"'
+    for rule in rules:
+        # What is left of the expression without the selectors of the namespace is about no metric.
+        rest = re.sub(rf"\b\w+\{{{scope}\}}|\{{{scope},__name__=~\"[^\"]*\"\}}", "", rule["expr"])
+        if METRIC.search(rest) or "{" in rest:
+            yield f"{rule['alert']}: a selector is not of the namespace: {rule['expr']}"
+    listed = [rule for group in yaml.safe_load((CHART / "files/alerts.yaml").read_text())["groups"] for rule in group["rules"]]
+    left_out = set()
+    if release.values["etcd"]["mode"] != "bundled":
+        left_out |= {"KafilaEtcdNoLeader"}
+    if not release.values["clientNode"]["enabled"]:
+        left_out |= {"KafilaNodeDiskFails", "KafilaCertificateRenewalFails"}
+    expected = [rule["alert"] for rule in listed if rule["alert"] not in left_out]
+    if [rule["alert"] for rule in rules] != expected:
+        yield f"alerts are {[rule['alert'] for rule in rules]}, not {expected}"
+    [queue] = [rule["expr"] for rule in rules if rule["alert"] == "KafilaQueueGrows"]
+    depth = release.values["monitoring"]["prometheusRule"]["queueDepth"]
+    if not queue.endswith(f"> {depth}"):
+        yield f"KafilaQueueGrows: {queue} ignores queueDepth {depth}"
 
 
 def readme_examples(readme, rendered):

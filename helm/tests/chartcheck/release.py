@@ -9,6 +9,16 @@ SERVICES = {
     "cluster-controller": "clusterController",
     "client-node": "clientNode",
 }
+# Component -> the role in its certificate.
+ROLES = {
+    "api-gateway": "gateway",
+    "eval-broker": "broker",
+    "scheduler-worker": "worker",
+    "plan-applier": "applier",
+    "deployment-watcher": "watcher",
+    "cluster-controller": "controller",
+    "client-node": "node",
+}
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 COMPONENT = "app.kubernetes.io/component"
 

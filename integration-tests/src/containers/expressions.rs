@@ -89,9 +89,10 @@ fn without_namespace(condition: &str) -> Result<String> {
     let mut parts = condition.split("{namespace=\"");
     let mut rest = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let end = part.find('"').context("no end of the namespace")?;
-        let after = part[end..].strip_prefix("\"}");
-        rest.push_str(after.context("a matcher beside the namespace")?);
+        let (_, after) = part.split_once('"').context("no end of the namespace")?;
+        let alone = after.strip_prefix('}').map(str::to_owned);
+        let others = || after.strip_prefix(',').map(|others| format!("{{{others}"));
+        rest.push_str(&alone.or_else(others).context("no end of the matchers")?);
     }
     ensure!(rest != condition, "{condition} is not of one namespace");
     Ok(rest)
@@ -131,7 +132,10 @@ mod tests {
         let text = r#"max(a{namespace="x"}) / min(b{namespace="x"})"#;
         assert_eq!(without_namespace(text).unwrap(), "max(a) / min(b)");
         assert!(without_namespace("max(a)").is_err());
-        assert!(without_namespace(r#"a{namespace="x",pod="y"}"#).is_err());
+        let text = r#"{namespace="x",__name__=~"a.*"} > a{namespace="x"}"#;
+        let expected = r#"{__name__=~"a.*"} > a"#;
+        assert_eq!(without_namespace(text).unwrap(), expected);
+        assert!(without_namespace(r#"a{namespace="x"#).is_err());
 
         let golden = repository().join("helm/tests/golden/everything.yaml");
         let rules = rules_of_the_chart(&fs::read_to_string(golden).unwrap()).unwrap();

@@ -75,7 +75,7 @@ fn all_are_scraped(targets: &[Target]) -> Result<()> {
 /// Returns the alerts that Prometheus has loaded and evaluated: all of the file.
 async fn loaded_alerts(prometheus: &Prometheus) -> Result<Vec<Expression>> {
     let rules = prometheus.rules().await?;
-    let file = fs::read_to_string(repository().join("docker/stack/alerts.yaml"))?;
+    let file = fs::read_to_string(repository().join("helm/kafila/files/alerts.yaml"))?;
     let written = file.matches("- alert: ").count();
     ensure!(
         rules.len() == written,

@@ -116,10 +116,16 @@ fn prometheus_and_the_collector_read_files_that_are_mounted() -> Result<()> {
         assert!(mounts.values().any(|target| target == file), "{file}");
     }
     let prometheus = yaml::document(&read("docker/stack/prometheus.yaml")?)?;
+    let mounts = mounts("prometheus")?;
     for file in list(&prometheus, "/rule_files") {
         let file = file.as_str().context("a file is no text")?;
-        assert!(mounts("prometheus")?.values().any(|target| target == file));
+        assert!(mounts.values().any(|target| target == file));
     }
+    // The chart makes its alerts of the same file.
+    assert_eq!(
+        mounts["./helm/kafila/files/alerts.yaml"],
+        "/etc/prometheus/alerts.yaml"
+    );
     Ok(())
 }
 

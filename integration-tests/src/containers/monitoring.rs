@@ -169,6 +169,11 @@ async fn check_grafana(stack: &Stack) -> Result<()> {
     let shell = async |script: &str| docker(&["exec", &container, "bash", "-c", script]).await;
     let password = shell("cat \"$GF_SECURITY_ADMIN_PASSWORD__FILE\"").await?;
     ensure!(password.len() >= 16, "the password is short");
+    let rights = shell("stat -Lc '%a %g' \"$GF_SECURITY_ADMIN_PASSWORD__FILE\"; id -g").await?;
+    ensure!(
+        rights == "440 0\n0",
+        "mode and group of the password, and Grafana's group: {rights:?}"
+    );
 
     let provisioning = "/etc/grafana/provisioning";
     let sources = shell(&format!("cat {provisioning}/datasources/*.yaml")).await?;

@@ -23,6 +23,11 @@ def release_of(values, chart=CHART):
     return texts, Release(parsed(texts), merged(defaults, values))
 
 
+def bundled():
+    """The release with every component, etcd included, and default policies."""
+    return release_of(value_sets()["bundled"])[1]
+
+
 def facts(release, graph):
     """Yields the problems of one release."""
     yield from schemas.check(release.documents)
@@ -63,14 +68,15 @@ def check():
             print(f"       {problem}")
 
     report("chart: lint, settings in the schema, defaults", general())
-    report("chart: README", table.check(README.read_text()))
+    readme = README.read_text()
+    report("chart: README", [*table.check(readme), *network.check_readme(readme, bundled())])
     graph = network.call_graph()
     base = value_sets()["external-tls"]
 
     def rendered(values):
         yield from facts(release_of(merged(base, values))[1], graph)
 
-    report("chart: README's examples", misc.readme_examples(README.read_text(), rendered))
+    report("chart: README's examples", misc.readme_examples(readme, rendered))
     for name, values in value_sets().items():
         texts, release = release_of(values)
         report(f"{name}: lint", lint(values))
@@ -85,7 +91,7 @@ def update():
     schema = json.loads(SCHEMA.read_text())
     settings.update_schema(schema)
     SCHEMA.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
-    README.write_text(table.written(README.read_text()))
+    README.write_text(network.written(table.written(README.read_text()), bundled()))
     golden.update({name: render(values) for name, values in value_sets().items()})
     print("written: values.schema.json, README.md, helm/tests/golden; review the diff")
 

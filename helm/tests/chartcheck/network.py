@@ -23,6 +23,8 @@ PUBLIC = "api-gateway"
 AGENT = "Agent"
 AGENTS = {"api-gateway", "scheduler-worker", "eval-broker", "plan-applier", "deployment-watcher", "cluster-controller", "client-node"}
 SERVICE = re.compile(r"^service (\w+)", re.MULTILINE)
+# The README's table of connections.
+BEGIN, END = "<!-- connections: begin -->", "<!-- connections: end -->"
 # The module of a generated client, as in `proto::v1::jobs_client::JobsClient`: `jobs`. Not a method, as
 # in `client.jobs_client()`.
 CLIENT = re.compile(r"\b(\w+)_client(?=::|\s*[,;}]|\s+as\b)")
@@ -155,3 +157,64 @@ def outside(release, workloads):
 def is_open_port(rule, number):
     ports_of = rule.get("ports", [])
     return any(p["protocol"] == "TCP" and p["port"] <= number <= p.get("endPort", p["port"]) for p in ports_of)
+
+
+def written(readme, release):
+    """The README with the table of the connections that the policies of `release` admit."""
+    before, rest = readme.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{table(release)}\n{END}{after}"
+
+
+def check_readme(readme, release):
+    if written(readme, release) != readme:
+        yield "helm/kafila/README.md: the table of connections is not that of the policies (scripts/check-helm --update)"
+
+
+def table(release):
+    lines = ["| From | To | Port |", "| --- | --- | --- |"]
+    lines += [f"| {source} | {target} | {port} |" for source, target, port in [*between_pods(release), *at_the_edge(release)]]
+    return "\n".join(lines)
+
+
+def between_pods(release):
+    """(callers, callees, port): connections between components, those with the same callers and port in one."""
+    workloads, targets = release.by_component(), {}
+    order = [*SERVICES, "etcd"]
+    for target in order:
+        for name, number in ports(workloads[target]).items():
+            callers = tuple(s for s in order if passes(release, workloads[s], workloads[target], number))
+            if callers and name != "metrics":
+                targets.setdefault((callers, number), []).append(target)
+    everyone = tuple(s for s in SERVICES if s != "client-node")
+    for (callers, number), callees in sorted(targets.items(), key=lambda row: row[0][1]):
+        source = "all services but client-node" if callers == everyone else ", ".join(callers)
+        yield source, ", ".join(callees), number
+
+
+def at_the_edge(release):
+    """Connections with pods of other namespaces and with machines; a value restricts each."""
+    workloads = release.by_component()
+    policies = {policy["metadata"]["name"]: policy["spec"] for policy in release.all("NetworkPolicy")}
+    rules = {component: policies[workload["metadata"]["name"]] for component, workload in workloads.items()}
+    is_open = lambda component, number: admits(rules[component]["ingress"], "from", {}, number, False)
+    metrics = {}
+    for component, workload in workloads.items():
+        for name, number in ports(workload).items():
+            if is_open(component, number) and name == "grpc":
+                yield "`networkPolicy.clients` (default: all)", component, number
+            if is_open(component, number) and name == "metrics":
+                metrics.setdefault(number, []).append(component)
+    for number, components in sorted(metrics.items()):
+        yield "`networkPolicy.metricsFrom` (default: all)", ", ".join(sorted(components)), f"{number} (metrics)"
+    for rule in rules["client-node"]["ingress"]:
+        ranges = [p for p in rule["ports"] if "endPort" in p]
+        if ranges and not rule.get("from"):
+            protocols = " and ".join(port["protocol"] for port in ranges)
+            numbers = f"{ranges[0]['port']} to {ranges[0]['endPort']}"
+            yield "`networkPolicy.taskClients` (default: all)", "tasks of client-node", f"{numbers} ({protocols})"
+    asks = [c for c, spec in rules.items() if any({"port": 53, "protocol": "UDP"} in r.get("ports", []) for r in spec["egress"])]
+    if set(asks) == set(rules):
+        yield "all", "any address", "53 (DNS, UDP and TCP)"
+    if {} in rules["client-node"]["egress"]:
+        yield "client-node and its tasks", "`networkPolicy.taskEgress` (default: all)", "all"

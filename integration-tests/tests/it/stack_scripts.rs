@@ -7,21 +7,37 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Notes the arguments of a call, one on each line, and does what `$RUN` says for `run`.
+/// Notes the arguments of a call, one on each line, and does what `$RUN` says for `run`, `$UP` for `up`. It has
+/// the image of api-gateway unless `$NO_IMAGE` is set.
 const DOCKER: &str = r#"#!/usr/bin/env bash
 printf '%s\n' "$@" >>"$CALLS"
 echo -- >>"$CALLS"
 case $1 in
     compose)
         case $2 in
-            config) echo api-gateway ;;
+            config) [[ ${3:-} == --services ]] && echo api-gateway || printf '%s\n' "$CONFIG" ;;
             ps) echo "${REPLICA:-}" ;;
-            up) eval "$RUN" ;;
+            up) eval "$UP" ;;
         esac
         exit 0 ;;
+    image | pull) [[ -z ${NO_IMAGE:-} ]] ;;
     run) eval "$RUN" ;;
 esac
 "#;
+
+/// The stack as Compose prints it.
+const CONFIG: &str = "networks:
+  default: {}
+services:
+  a-service:
+    image: other:1
+  api-gateway:
+    command:
+    - api-gateway
+    image: kafila:0.2.0
+    labels:
+      image: none
+version: '3.9'";
 
 /// A directory of its own with the stand-in and the operator's certificate.
 struct Stand {
@@ -54,6 +70,8 @@ impl Stand {
             .env("PATH", format!("{}:{path}", self.path("bin").display()))
             .env("CALLS", self.path("calls"))
             .env("RUN", run)
+            .env("UP", "")
+            .env("CONFIG", CONFIG)
             .env("KAFILA_SECRETS", self.path("secrets"))
             .stdin(Stdio::null());
         command
@@ -175,20 +193,57 @@ fn help_and_wrong_arguments_of_the_scripts_touch_no_container() -> Result<()> {
 #[test]
 fn a_roll_says_why_no_container_replaces_the_stopped_one() -> Result<()> {
     let stand = Stand::new()?;
-    let no_image = "echo 'no such image: kafila:0.2.0' >&2; exit 1";
+    let no_container = "echo 'no space left on device' >&2; exit 1";
     let output = stand
-        .command("compose-roll", no_image)
+        .command("compose-roll", "echo Kafila v0.2.0")
+        .env("UP", no_container)
         .env("REPLICA", "c1c1c1c1c1c1c1c1")
         .arg("api-gateway")
         .output()?;
     let said = text(&output);
     ensure!(output.status.code() == Some(1), "{said}");
     for part in [
-        "no such image: kafila:0.2.0",
+        "kafila:0.2.0: Kafila v0.2.0",
+        "no space left on device",
         "no container replaces c1c1c1c1c1c1 of api-gateway",
         "up -d --no-deps --scale api-gateway=1 api-gateway",
     ] {
         ensure!(said.contains(part), "{part}: {said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_roll_to_an_image_that_does_not_run_stops_no_container() -> Result<()> {
+    for (run, no_image, reason) in [
+        ("", "1", "there is no image kafila:0.2.0"),
+        (
+            "echo 'exec format error' >&2; exit 1",
+            "",
+            "the image kafila:0.2.0 does not answer `version`: exec format error",
+        ),
+        (
+            "echo 'etcd Version: 3.5.21'",
+            "",
+            "the image kafila:0.2.0 does not answer `version`: etcd Version",
+        ),
+    ] {
+        let stand = Stand::new()?;
+        let output = stand
+            .command("compose-roll", run)
+            .env("NO_IMAGE", no_image)
+            .env("REPLICA", "c1c1c1c1c1c1c1c1")
+            .arg("api-gateway")
+            .output()?;
+        let said = text(&output);
+        ensure!(output.status.code() == Some(1), "{said}");
+        for part in ["nothing was stopped", reason, "scripts/build-images"] {
+            ensure!(said.contains(part), "{part}: {said}");
+        }
+        let calls = stand.calls();
+        ensure!(!calls.contains("stop\n"), "{calls}");
+        ensure!(calls.contains("kafila:0.2.0\n"), "{calls}");
+        ensure!(!calls.contains("other:1"), "{calls}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`command`] runs docker and the scripts, [`stack`] is one run of
 //! docker-compose.yml with its [`secrets`], [`user`] works meanwhile, [`placement`] shows that the
-//! suite works, [`trial`] lists the steps.
+//! suite works, [`examples`] runs the files of that directory, [`trial`] lists the steps.
 //! [`monitoring`] checks the profile of that name, with a client of [`prometheus`], the [`expressions`]
 //! of dashboards and alerts, and a [`stand_in`] that reads the [`collector_config`].
 //! [`certificates`] lets some expire, [`host_agent`] replaces a node agent, [`full_etcd`] fills etcd.
@@ -11,6 +11,7 @@
 pub mod certificates;
 pub mod collector_config;
 pub mod command;
+pub mod examples;
 pub mod expressions;
 pub mod full_etcd;
 pub mod host_agent;

@@ -15,7 +15,7 @@ use integration_tests::containers::trial::{self, Options};
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Fewer examples, and one kill of each service.
+    /// One kill of each service, and no full etcd.
     #[arg(long)]
     short: bool,
     /// The `kafila` program for the images; by default the one of this build.

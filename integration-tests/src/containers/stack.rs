@@ -303,6 +303,15 @@ impl Stack {
         Ok(starts)
     }
 
+    /// Returns the revision in the label of a container's image.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn revision(&self, container: &str) -> Result<String> {
+        let format = "{{index .Config.Labels \"org.opencontainers.image.revision\"}}";
+        docker(&["inspect", "-f", format, container]).await
+    }
+
     /// Kills a container with SIGKILL, keeps it away for a while, starts it again and waits until it
     /// is ready.
     ///

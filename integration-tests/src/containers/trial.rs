@@ -10,12 +10,11 @@ use proto::v1;
 use tokio::time::Instant;
 
 use super::certificates::expire_and_replace;
-use super::command::repository;
 use super::monitoring;
 use super::placement::{SETTLE_TIMEOUT, place};
 use super::stack::{NODES, REPLICATED, Stack};
 use super::user::Workload;
-use super::{full_etcd, host_agent};
+use super::{examples, full_etcd, host_agent};
 use crate::api::{Api, eventually};
 use crate::binary;
 use crate::load::{User, check_promises, sleeper};
@@ -39,7 +38,7 @@ const SECOND: &str = "second";
 pub struct Options {
     /// The `kafila` program in the images.
     pub binary: PathBuf,
-    /// Fewer examples, one kill of each service, no full etcd; a few minutes.
+    /// One kill of each service, no full etcd; a few minutes.
     pub is_short: bool,
     /// Decides the workload.
     pub seed: u64,
@@ -88,13 +87,13 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     let started = Instant::now();
     stack.up().await?;
     let api = stack.api()?;
-    run_job(stack, "web.hcl").await?;
+    examples::run_job(stack, "web").await?;
     steps.step(&format!(
         "the first job runs {:.1} s after `up`",
         started.elapsed().as_secs_f64()
     ));
-    run_examples(stack, options.is_short).await?;
-    steps.step("examples ran");
+    examples::run_all(stack, &api).await?;
+    steps.step("every example shows its effect");
     let expressions = monitoring::check(stack).await?;
     steps.step(&format!(
         "all {expressions} expressions of dashboards and alerts return series; traces and logs arrive"
@@ -122,47 +121,6 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     }
 
     roll(stack, &api, options, &steps).await
-}
-
-/// Runs an example by the command on this machine and waits for its success.
-async fn run_job(stack: &Stack, file: &str) -> Result<()> {
-    let path = repository().join("examples").join(file);
-    let path = path.to_str().context("the repository's path is no text")?;
-    let arguments = ["job", "run", path];
-    let run = stack.kafila(0, &arguments);
-    let output = tokio::time::timeout(SETTLE_TIMEOUT, run).await;
-    output
-        .with_context(|| format!("{file} takes too long"))??
-        .ok()
-        .with_context(|| file.to_owned())?;
-    Ok(())
-}
-
-async fn run_examples(stack: &Stack, is_short: bool) -> Result<()> {
-    let all = [
-        "batch.hcl",
-        "system.hcl",
-        "two-groups.hcl",
-        "constraint.hcl",
-        "mock.hcl",
-    ];
-    let files = if is_short { &all[..2] } else { &all[..] };
-    for file in files {
-        run_job(stack, file).await?;
-    }
-    // A gateway fetches logs from the node, under the name that the node advertises.
-    eventually(Duration::from_secs(30), || async {
-        let logs = stack.kafila(1, &["alloc", "logs", "-job", "batch"]).await?;
-        ensure!(logs.stdout.contains("done"), "no output of batch: {logs:?}");
-        Ok(())
-    })
-    .await?;
-    for file in files.iter().chain(&["web.hcl"]) {
-        let job = file.trim_end_matches(".hcl");
-        let stop = ["job", "stop", "-purge", job];
-        stack.kafila(1, &stop).await?.ok()?;
-    }
-    Ok(())
 }
 
 /// The services have the rights for all their calls, those of their containers' health checks included.
@@ -312,6 +270,19 @@ async fn check_revision(api: &Api, service: &str, revision: &str) -> Result<()> 
     .await
 }
 
+/// A node's container has the image of this revision. Nodes are no processes of a service, and report no revision.
+async fn check_image(stack: &Stack, name: &str, revision: &str) -> Result<()> {
+    let [container] = &stack.containers(name).await?[..] else {
+        anyhow::bail!("{name} has not one container");
+    };
+    let found = stack.revision(container).await?;
+    ensure!(
+        found == revision,
+        "{name} has the image of {found}, not {revision}"
+    );
+    Ok(())
+}
+
 async fn replace_node(stack: &Stack, api: &Api, name: &str) -> Result<()> {
     let nodes = api.nodes().await?;
     let node = nodes
@@ -320,7 +291,9 @@ async fn replace_node(stack: &Stack, api: &Api, name: &str) -> Result<()> {
     let id = &node.with_context(|| format!("{name} is not ready"))?.id;
     let drain = ["node", "drain", "-enable", "-yes", "-deadline", "60s", id];
     stack.kafila(0, &drain).await?.ok()?;
+    check_image(stack, name, FIRST).await?;
     stack.roll(&[name]).await?;
+    check_image(stack, name, SECOND).await?;
     let eligible = ["node", "eligibility", "-enable", id];
     stack.kafila(0, &eligible).await?.ok()?;
     eventually(SETTLE_TIMEOUT, || async {

@@ -16,7 +16,12 @@ SERVED_BY = {
     "NodeIntroductions": "api-gateway",
 }
 # A library of the sources -> the component that mounts it.
-MOUNTED_IN = {"node-gateway": "api-gateway", "gateway-calls": "client-node"}
+MOUNTED_IN = {
+    "node-gateway": "api-gateway",
+    "gateway-calls": "client-node",
+    "gateway-sources": "client-node",
+    "node-introduction": "client-node",
+}
 # The component that serves every service of kafila.v1, also through the crate kafila-client.
 PUBLIC = "api-gateway"
 # Every process serves this service of kafila.v1 about itself; gateways call all of them.

@@ -15,10 +15,12 @@ use std::time::Duration;
 use fingerprint::Offers;
 use futures::future::BoxFuture;
 use gateway_calls::Gateways;
+use gateway_sources::GatewaySources;
 use identity::Role;
 use lifecycle::Limits;
 use local_state::{CertificateFiles, Memory, Opened, Restored, Storage};
 use model::Node;
+use node_introduction::{Joining, Renewal};
 use service_kit::server::bind;
 use service_kit::{IdSource, TracedChannel, Transport};
 use task_drivers::NodeFacts;
@@ -39,12 +41,8 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::error::Error;
 use crate::grpc::files::Files;
-use crate::introduction;
 use crate::metrics::Metrics;
-use crate::session::look_ups::LookUps;
 use crate::session::shared::Session;
-use crate::session::tokens::Tokens;
-use crate::session::volumes;
 use crate::{SERVICE, session};
 
 /// Timeout of the last reports when the agent ends: a gateway answers within milliseconds, and the
@@ -122,7 +120,12 @@ impl App {
         let offers = Offers::resolve(&config.fingerprint())?;
         config.check()?;
         let ids = IdSource::from_os();
-        let own_certificate = introduction::prepare(&mut config, &ids).await?;
+        let joining = Joining {
+            introduction: &config.introduction,
+            gateways: &config.gateways,
+            data_dir: config.data_dir.as_deref(),
+        };
+        let own_certificate = node_introduction::prepare(joining, &mut config.tls, &ids).await?;
         let transport = Transport::open(&config.tls, &config.listen, Role::Node)?;
         let registry = service_kit::Metrics::new(SERVICE);
         let metrics = registry.register(Metrics::register);
@@ -219,27 +222,16 @@ impl App {
         let alloc_dir = opened.alloc_dir.as_deref();
         let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir);
         let gateways = Arc::new(parts.gateways);
-        let tokens = Tokens {
-            gateways: Arc::clone(&gateways),
-            node_id: opened.identity.node_id.to_string(),
-            secret: opened.identity.secret.clone(),
-        };
         let services = Arc::<service_watch::Services>::default();
-        let look_ups = LookUps {
-            gateways: Arc::clone(&gateways),
-            node_id: tokens.node_id.clone(),
-            secret: tokens.secret.clone(),
-            services: Arc::clone(&services),
-        };
-        let volumes = volumes::Volumes {
-            gateways: Arc::clone(&gateways),
-            node_id: tokens.node_id.clone(),
-            secret: tokens.secret.clone(),
-        };
+        let sources = Arc::new(GatewaySources::new(
+            Arc::clone(&gateways),
+            &opened.identity,
+            Arc::clone(&services),
+        ));
         let mut tasks = task_runner::Context {
-            tokens: Arc::new(tokens),
-            data: Arc::new(look_ups),
-            volumes: Arc::new(volumes),
+            tokens: Arc::<GatewaySources>::clone(&sources),
+            data: Arc::<GatewaySources>::clone(&sources),
+            volumes: sources,
             storage: machine.volumes.clone(),
             vault: parts.vault,
             consul_services: parts
@@ -399,13 +391,13 @@ impl App {
             }
         };
         let collecting = gc::run(&self.context, &agent, self.config.gc, ended.clone());
-        let renewing = introduction::keep_renewed(
-            &self.context,
-            &self.gateways,
-            self.own_certificate,
-            service_kit::Clock::real(),
-            ended.clone(),
-        );
+        let renewing = Renewal {
+            gateways: &self.gateways,
+            files: self.own_certificate,
+            metrics: &self.context.metrics.introduction,
+            clock: service_kit::Clock::real(),
+            rng: self.context.tasks.ids.rng(),
+        };
         let measuring = async {
             if self.config.publish_allocation_metrics {
                 read_usage(&self.context.tasks.drivers, ended.clone()).await;
@@ -433,7 +425,7 @@ impl App {
             session::run(&session, ended.clone()),
             fingerprinting,
             collecting,
-            renewing,
+            renewing.run(ended.clone()),
             measuring,
             naming,
             hearing,

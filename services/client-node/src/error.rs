@@ -20,8 +20,8 @@ pub enum Error {
     LocalStateLost,
     #[error("the metrics server failed")]
     Metrics(#[source] std::io::Error),
-    #[error("gateway {gateway} refuses the introduction of this node: {problem}")]
-    Refused { gateway: String, problem: String },
+    #[error(transparent)]
+    Introduction(#[from] node_introduction::Error),
     #[error(transparent)]
     Tls(#[from] tls::Error),
     #[error("cannot read or write {path}")]

@@ -1,7 +1,7 @@
 //! Agent of one machine: receives the machine's allocations, runs their tasks, reports on them.
 //!
-//! In reading order: [`config`]; [`app`] is the wiring; `introduction` gets and renews the certificate; `crates/fingerprint` makes the node's record,
-//! `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
+//! In reading order: [`config`]; [`app`] is the wiring; `crates/node-introduction` gets and renews the
+//! certificate; `crates/fingerprint` makes the node's record, `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
 //! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
 //! and keeps a runner per allocation, of `crates/task-runner`; `grpc` serves tasks' output and files,
 //! restarts, signals, states of checks, measurements and `node_meta`.
@@ -17,7 +17,6 @@ pub mod config;
 mod context;
 mod error;
 mod grpc;
-mod introduction;
 pub mod metrics;
 mod node_meta;
 mod session;

@@ -20,8 +20,7 @@ pub struct Metrics {
     pub report_failures: Counter,
     pub reports_pending: Gauge,
     pub gc_collected: Counter,
-    pub certificate_renewals: Counter,
-    pub certificate_renewal_failures: Counter,
+    pub introduction: node_introduction::Metrics,
     pub local_state: local_state::Metrics,
     pub log_streams: Gauge,
     pub tasks: task_runner::Metrics,
@@ -93,16 +92,6 @@ impl Metrics {
             &all.gc_collected,
         );
         counter(
-            "certificate_renewals",
-            "Renewals of the node's certificate",
-            &all.certificate_renewals,
-        );
-        counter(
-            "certificate_renewal_failures",
-            "Failed attempts to renew the node's certificate",
-            &all.certificate_renewal_failures,
-        );
-        counter(
             "local_state_commits",
             "Commits to the local state",
             &all.local_state.commits,
@@ -112,6 +101,7 @@ impl Metrics {
             "Failed commits to the local state",
             &all.local_state.failures,
         );
+        all.introduction = node_introduction::Metrics::register(registry);
         all.tasks = task_runner::Metrics::register(registry);
         all.artifacts = artifact_fetch::Metrics::register(registry);
         all

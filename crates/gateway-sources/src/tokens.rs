@@ -1,9 +1,8 @@
 //! Identity tokens of tasks, from the current gateway.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use gateway_calls::{Gateways, cause};
+use gateway_calls::cause;
 use model::Timestamp;
 use proto::internal::v1::{IdentityRequest, SignIdentitiesRequest, SignedIdentity};
 use service_kit::request;
@@ -12,26 +11,9 @@ use task_runner::{TokenError, TokenSource};
 use tonic::Status;
 use workload_identity::{SignedToken, Token, TokenRequest, Workload};
 
-/// Timeout of a call: a gateway signs within milliseconds, and may wait for the store first.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::sources::{CALL_TIMEOUT, GatewaySources};
 
-/// The tokens of one node's tasks.
-pub(crate) struct Tokens {
-    pub(crate) gateways: Arc<Gateways>,
-    pub(crate) node_id: String,
-    pub(crate) secret: String,
-}
-
-/// Leaves out the secret.
-impl std::fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokens")
-            .field("node_id", &self.node_id)
-            .finish_non_exhaustive()
-    }
-}
-
-impl TokenSource for Tokens {
+impl TokenSource for GatewaySources {
     fn sign(
         &self,
         requests: Vec<TokenRequest>,

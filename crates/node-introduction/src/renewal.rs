@@ -6,13 +6,14 @@ use gateway_calls::Gateways;
 use local_state::{CertificateFiles, Error};
 use proto::internal::v1::RenewCertificateRequest;
 use proto::internal::v1::node_introductions_client::NodeIntroductionsClient;
+use rand::rngs::StdRng;
 use service_kit::{Backoff, CancellationToken, Clock, request};
 use tokio::time::sleep;
 use tonic::Status;
 use tracing::{error, info, warn};
 
-use super::{CALL_TIMEOUT, describe};
-use crate::context::Context;
+use crate::metrics::Metrics;
+use crate::status::{CALL_TIMEOUT, describe};
 
 /// Interval of looks at the certificate: the wall clock may step, and an operator may replace the file.
 const LOOK_INTERVAL: Duration = Duration::from_secs(600);
@@ -21,44 +22,57 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_se
 /// The shortest pause after a renewal: a bound on the calls of a node whose certificates are due at once.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
 
-/// Renews the certificate until `ended`. New connections use a new certificate as soon as the files
-/// are looked at again.
-pub(crate) async fn run(
-    context: &Context,
-    gateways: &Gateways,
-    files: Option<CertificateFiles>,
-    clock: Clock,
-    ended: CancellationToken,
-) {
-    let Some(files) = files else {
-        return;
-    };
-    let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
-    let mut rng = context.tasks.ids.rng();
-    loop {
-        let pause = match look(&files, &clock).await {
-            Ok(Some(wait)) => wait.clamp(MIN_PAUSE, LOOK_INTERVAL),
-            Ok(None) => match renew(gateways, &files).await {
-                Ok(()) => {
-                    context.metrics.certificate_renewals.inc();
-                    backoff.reset();
-                    MIN_PAUSE
-                }
+/// Renewals of one node's certificate.
+pub struct Renewal<'a> {
+    pub gateways: &'a Gateways,
+    /// `None`: operators renew the certificate, or the node has none.
+    pub files: Option<CertificateFiles>,
+    pub metrics: &'a Metrics,
+    pub clock: Clock,
+    /// Spreads retries.
+    pub rng: StdRng,
+}
+
+impl Renewal<'_> {
+    /// Renews the certificate until `ended`. New connections use a new certificate as soon as the files
+    /// are looked at again.
+    pub async fn run(self, ended: CancellationToken) {
+        let Self {
+            gateways,
+            files: Some(files),
+            metrics,
+            clock,
+            mut rng,
+        } = self
+        else {
+            return;
+        };
+        let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+        loop {
+            let pause = match look(&files, &clock).await {
+                Ok(Some(wait)) => wait.clamp(MIN_PAUSE, LOOK_INTERVAL),
+                Ok(None) => match renew(gateways, &files).await {
+                    Ok(()) => {
+                        metrics.renewals.inc();
+                        backoff.reset();
+                        MIN_PAUSE
+                    }
+                    Err(problem) => {
+                        metrics.renewal_failures.inc();
+                        warn!(problem, "cannot renew the node's certificate; retrying");
+                        backoff.next(&mut rng)
+                    }
+                },
                 Err(problem) => {
-                    context.metrics.certificate_renewal_failures.inc();
-                    warn!(problem, "cannot renew the node's certificate; retrying");
+                    let problem = service_kit::run::chain(&problem);
+                    error!(problem, "cannot read the node's certificate");
                     backoff.next(&mut rng)
                 }
-            },
-            Err(problem) => {
-                let problem = service_kit::run::chain(&problem);
-                error!(problem, "cannot read the node's certificate");
-                backoff.next(&mut rng)
+            };
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = sleep(pause) => {}
             }
-        };
-        tokio::select! {
-            () = ended.cancelled() => return,
-            () = sleep(pause) => {}
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Look-ups of templates: variables and names of services from the current gateway, instances from the
 //! node's subscription.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use gateway_calls::Gateways;
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
 use proto::v1;
@@ -16,27 +13,9 @@ use task_runner::{DataSource, Requester};
 use template::Lookup;
 use template::source::{Answer, ServiceInstance, ServiceName, Variable};
 
-/// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::sources::{CALL_TIMEOUT, GatewaySources};
 
-/// The look-ups of one node's tasks.
-pub(crate) struct LookUps {
-    pub(crate) gateways: Arc<Gateways>,
-    pub(crate) node_id: String,
-    pub(crate) secret: String,
-    pub(crate) services: Arc<Services>,
-}
-
-/// Leaves out the secret.
-impl fmt::Debug for LookUps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LookUps")
-            .field("node_id", &self.node_id)
-            .finish_non_exhaustive()
-    }
-}
-
-impl DataSource for LookUps {
+impl DataSource for GatewaySources {
     fn look_up(
         &self,
         requester: &Requester,

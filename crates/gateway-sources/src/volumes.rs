@@ -1,36 +1,17 @@
 //! Storage systems' volumes of allocations, from the current gateway.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use csi_node::Mount;
-use gateway_calls::Gateways;
 use model::AllocId;
 use proto::internal::v1::{CsiMount, CsiMountsRequest};
 use service_kit::request;
 use task_drivers::driver::BoxFuture;
 use task_runner::{VolumeSource, WantedVolume};
 
-/// Timeout of a call: a gateway answers within milliseconds, and may wait for the store first.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::sources::{CALL_TIMEOUT, GatewaySources};
 
-/// The volumes of one node's allocations.
-pub(crate) struct Volumes {
-    pub(crate) gateways: Arc<Gateways>,
-    pub(crate) node_id: String,
-    pub(crate) secret: String,
-}
-
-/// Leaves out the secret.
-impl std::fmt::Debug for Volumes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Volumes")
-            .field("node_id", &self.node_id)
-            .finish_non_exhaustive()
-    }
-}
-
-impl VolumeSource for Volumes {
+impl VolumeSource for GatewaySources {
     fn volumes(&self, alloc_id: AllocId) -> BoxFuture<'static, Result<Vec<WantedVolume>, String>> {
         let message = CsiMountsRequest {
             node_id: self.node_id.clone(),

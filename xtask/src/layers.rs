@@ -32,7 +32,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hcl", &["duration", "suggest"]),
     ("template", &["suggest"]),
     ("template-watch", &["backoff", "service-kit", "template"]),
-    ("vault", &["net", "service-kit", "tls"]),
+    ("http-client", &["net", "service-kit", "tls"]),
+    ("vault", &["http-client", "service-kit"]),
     (
         "task-vault",
         &[
@@ -43,7 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "vault",
         ],
     ),
-    ("consul", &["duration", "net", "service-kit", "tls"]),
+    ("consul", &["duration", "http-client", "service-kit"]),
     ("consul-sync", &["backoff", "consul"]),
     (
         "task-consul",

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::token::Token;
+use http_client::Token;
 
 /// A token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

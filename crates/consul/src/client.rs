@@ -2,28 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
-use hyper::Method;
+use http_client::{Answer, Header, HttpClient, Method, Request, SettingProblem, Target, Token};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tls::{Clients, Connector, Credentials, Expect, ServerName, Verify};
-use tokio::sync::Semaphore;
 
 use crate::acl::AclToken;
 use crate::agent::{AgentCheck, AgentSelf, AgentService, CheckState, CheckUpdate, Registration};
 use crate::blocking::{Found, WAIT, Wait};
 use crate::catalog::{Node, NodeServices, ServiceEntry};
 use crate::config::ConsulConfig;
-use crate::failure::Failure;
-use crate::http::{Answer, Call, Transport};
+use crate::failure::{self, Failure};
 use crate::kv::KvPair;
-use crate::token::Token;
-use crate::url::Target;
 
 /// A client of one agent. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
-    transport: Arc<Transport>,
+    http: Arc<HttpClient>,
     config: Arc<ConsulConfig>,
     /// The node's token.
     token: Arc<RwLock<Token>>,
@@ -57,18 +53,11 @@ impl Client {
     ///
     /// # Errors
     /// The setting that is wrong, without its section, and the problem with its fix.
-    pub fn open(config: &ConsulConfig) -> Result<Self, (&'static str, String)> {
-        let server = config.server()?;
-        let connector = server.is_https.then(|| connector(config)).transpose()?;
+    pub fn open(config: &ConsulConfig) -> Result<Self, SettingProblem> {
+        let http = HttpClient::open(&config.http())?;
         let token = config.read_token()?;
-        let transport = Transport {
-            server,
-            connector,
-            timeout: config.timeout,
-            permits: Semaphore::new(config.max_requests.max(1)),
-        };
         Ok(Self {
-            transport: Arc::new(transport),
+            http: Arc::new(http),
             config: Arc::new(config.clone()),
             token: Arc::new(RwLock::new(token)),
         })
@@ -91,8 +80,7 @@ impl Client {
     pub async fn agent_self(&self) -> Result<AgentSelf, Failure> {
         let found: AgentSelf = self.get(Target::new("agent/self", ""), None).await?;
         if found.config.version.is_empty() {
-            let problem = "it has no version".to_owned();
-            return Err(Failure::NoConsul { problem });
+            return Err(Failure::foreign("it has no version"));
         }
         Ok(found)
     }
@@ -267,20 +255,15 @@ impl Client {
             let target = target.with("ns", &login.namespace);
             target.with("partition", &login.partition)
         });
-        let sent = self.send(
-            Method::POST,
-            target,
-            None,
-            body.to_string().into_bytes(),
-            None,
-        );
-        let answer = sent
-            .await
-            .map_err(|failure| failure.without(&[login.jwt.expose()]))?;
+        let call = Call {
+            body: body.to_string().into_bytes(),
+            hidden: &[login.jwt.expose()],
+            ..Call::new(Method::POST)
+        };
+        let (answer, _) = self.send(target, call).await?;
         let token: AclToken = parse(&answer)?;
         if token.secret.is_empty() {
-            let problem = "it has no SecretID".to_owned();
-            return Err(Failure::NoConsul { problem });
+            return Err(Failure::foreign("it has no SecretID"));
         }
         Ok(token)
     }
@@ -300,9 +283,11 @@ impl Client {
     /// Consul does not answer, or the token has ended or comes from no login.
     pub async fn log_out(&self, token: &Token) -> Result<(), Failure> {
         let target = Target::new("acl/logout", "");
-        self.send(Method::POST, target, Some(token), Vec::new(), None)
-            .await
-            .map(drop)
+        let call = Call {
+            token: Some(token),
+            ..Call::new(Method::POST)
+        };
+        self.send(target, call).await.map(drop)
     }
 
     async fn query<T: DeserializeOwned>(
@@ -325,14 +310,14 @@ impl Client {
                     .with("wait", &format!("{}s", WAIT.as_secs())),
             }
         });
-        // Consul adds up to a sixteenth.
-        let patience = matches!(wait, Wait::Index(_)).then(|| WAIT + WAIT / 16);
-        let token = Some(&scope.token);
-        let answer = self
-            .send(Method::GET, target, token, Vec::new(), patience)
-            .await?;
+        let call = Call {
+            token: Some(&scope.token),
+            // Consul adds up to a sixteenth.
+            wait: matches!(wait, Wait::Index(_)).then(|| WAIT + WAIT / 16),
+            ..Call::new(Method::GET)
+        };
+        let (answer, index) = self.send(target, call).await?;
         let data = parse(&answer)?;
-        let index = answer.index;
         Ok(Found { data, index })
     }
 
@@ -341,9 +326,11 @@ impl Client {
         target: Result<Target, String>,
         token: Option<&Token>,
     ) -> Result<T, Failure> {
-        let answer = self
-            .send(Method::GET, target, token, Vec::new(), None)
-            .await?;
+        let call = Call {
+            token,
+            ..Call::new(Method::GET)
+        };
+        let (answer, _) = self.send(target, call).await?;
         parse(&answer)
     }
 
@@ -352,37 +339,77 @@ impl Client {
         target: Result<Target, String>,
         body: serde_json::Result<Vec<u8>>,
     ) -> Result<(), Failure> {
-        let body = body.map_err(|error| Failure::Request {
-            problem: error.to_string(),
-        })?;
-        let sent = self.send(Method::PUT, target, None, body, None);
-        sent.await.map(drop)
+        let call = Call {
+            body: body.map_err(|error| Failure::request(error.to_string()))?,
+            ..Call::new(Method::PUT)
+        };
+        self.send(target, call).await.map(drop)
     }
 
-    /// Sends a request with `token`, or with the node's if there is none or it is empty.
+    /// Sends a request with its token, or with the node's if there is none or it is empty. Returns the answer
+    /// and its index; 0: it has none.
     async fn send(
         &self,
-        method: Method,
         target: Result<Target, String>,
-        token: Option<&Token>,
-        body: Vec<u8>,
-        wait: Option<std::time::Duration>,
-    ) -> Result<Answer, Failure> {
-        let target = target.map_err(|problem| Failure::Request { problem })?;
-        let own = token.filter(|token| !token.is_empty()).cloned();
+        call: Call<'_>,
+    ) -> Result<(Vec<u8>, u64), Failure> {
+        let own = call.token.filter(|token| !token.is_empty()).cloned();
         let token = own.unwrap_or_else(|| {
             let known = self.token.read().unwrap_or_else(PoisonError::into_inner);
             known.clone()
         });
-        let call = Call {
-            method,
-            target,
-            token: Some(&token),
-            body,
-            wait,
+        let header = Header {
+            name: "X-Consul-Token",
+            value: token.expose(),
+            content: "token",
         };
-        let sent = self.transport.send(call).await;
-        sent.map_err(|failure| failure.without(&[token.expose()]))
+        let request = Request {
+            method: call.method,
+            target: target.map_err(Failure::request)?,
+            headers: Vec::from_iter((!token.is_empty()).then_some(header)),
+            body: call.body,
+            wait: call.wait,
+        };
+        let answer = self.http.send(request).await?;
+        let mut hidden = vec![token.expose()];
+        hidden.extend(call.hidden);
+        read(answer).map_err(|failure| failure.without(&hidden))
+    }
+}
+
+/// A request apart from its target.
+struct Call<'a> {
+    method: Method,
+    token: Option<&'a Token>,
+    body: Vec<u8>,
+    wait: Option<Duration>,
+    /// Texts of the request, besides its token, that no failure shows.
+    hidden: &'a [&'a str],
+}
+
+impl Call<'_> {
+    fn new(method: Method) -> Self {
+        Self {
+            method,
+            token: None,
+            body: Vec::new(),
+            wait: None,
+            hidden: &[],
+        }
+    }
+}
+
+/// Returns the body of an answer and its index.
+fn read(answer: Answer) -> Result<(Vec<u8>, u64), Failure> {
+    let index = answer.header("X-Consul-Index");
+    let index = index.and_then(|text| text.parse().ok());
+    if answer.is_success() {
+        return Ok((answer.body, index.unwrap_or_default()));
+    }
+    match (failure::of_answer(answer.status, &answer.body), index) {
+        // An absent key has an index to wait from.
+        (Failure::Absent { .. }, Some(index)) => Ok((b"null".to_vec(), index)),
+        (failure, _) => Err(failure),
     }
 }
 
@@ -393,38 +420,6 @@ fn gone(result: Result<(), Failure>) -> Result<(), Failure> {
     }
 }
 
-fn parse<T: DeserializeOwned>(answer: &Answer) -> Result<T, Failure> {
-    serde_json::from_slice(&answer.body).map_err(|_| Failure::NoConsul {
-        problem: "its JSON has another form".to_owned(),
-    })
-}
-
-fn connector(config: &ConsulConfig) -> Result<Connector, (&'static str, String)> {
-    let expect = match config.tls_server_name.as_str() {
-        "" => Expect::Host,
-        name => Expect::Name(ServerName::try_from(name.to_owned()).map_err(|error| {
-            (
-                "tls_server_name",
-                format!("{name:?}: {error}; want a DNS name"),
-            )
-        })?),
-    };
-    let verify = if config.tls_skip_verify {
-        Verify::Nothing
-    } else {
-        Verify::Servers
-    };
-    let loaded =
-        Credentials::load_with("consul", config.files(), verify, Clients::Certified, |_| {
-            Ok(())
-        });
-    let credentials = loaded.map_err(|error| {
-        let field = if config.ca_file.is_some() {
-            "ca_file"
-        } else {
-            "cert_file"
-        };
-        (field, service_kit::run::chain(&error))
-    })?;
-    Ok(Connector::new(credentials, expect).for_http1())
+fn parse<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(answer).map_err(|_| Failure::foreign("its JSON has another form"))
 }

@@ -5,14 +5,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http_client::{Scheme, Service, SettingProblem, Settings, Tls, Token};
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 
-use crate::token::Token;
-use crate::url::Server;
-
 /// The source of the section, for a configuration file that explains itself.
 pub const SOURCE: &str = include_str!("config.rs");
+
+/// Consul, as messages name it.
+pub(crate) const SERVICE: Service = Service {
+    name: "Consul",
+    section: "consul",
+};
+/// Bytes of an answer: a list of keys with values of at most 512 KiB each, or all services of an agent.
+const ANSWER_MAX: usize = 32 << 20;
 
 /// The node's agent of Consul, for services with `provider = "consul"` and templates with `key` or `service`.
 /// Each node has its own: an agent drops the services of another node of Kafila or Nomad.
@@ -86,35 +92,34 @@ impl ConsulConfig {
     ///
     /// # Errors
     /// The setting that is wrong, without its section, and the problem with its fix.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    pub fn check(&self) -> Result<(), SettingProblem> {
         if !self.enabled {
             return Ok(());
         }
-        self.server()?;
-        if self.cert_file.is_some() != self.key_file.is_some() {
-            let problem = "`cert_file` and `key_file` belong together: set both or none";
-            return Err(("key_file", problem.to_owned()));
-        }
-        if self.max_requests == 0 {
-            return Err(("max_requests", "is 0: want 1 or more".to_owned()));
-        }
-        if self.timeout < Duration::from_secs(1) {
-            let problem = "is below 1s: want a duration, as in 10s";
-            return Err(("timeout", problem.to_owned()));
-        }
-        Ok(())
+        self.http().check()
     }
 
-    pub(crate) fn server(&self) -> Result<Server, (&'static str, String)> {
-        Server::parse(&self.address, self.ssl).map_err(|problem| ("address", problem))
-    }
-
-    pub(crate) fn files(&self) -> tls::Files {
-        let own = self.cert_file.clone().zip(self.key_file.clone());
-        tls::Files {
-            ca: self.ca_file.clone(),
-            own: own.map(|(cert, key)| tls::KeyPair { cert, key }),
-            ..tls::Files::default()
+    /// Returns the settings of the HTTP client.
+    pub(crate) fn http(&self) -> Settings {
+        Settings {
+            service: SERVICE,
+            address: self.address.clone(),
+            default_scheme: Some(if self.ssl {
+                Scheme::Https
+            } else {
+                Scheme::Http
+            }),
+            want_address: "want HOST:PORT or https://HOST[:PORT], as in 127.0.0.1:8500",
+            tls: Tls {
+                ca_file: self.ca_file.clone(),
+                cert_file: self.cert_file.clone(),
+                key_file: self.key_file.clone(),
+                tls_server_name: self.tls_server_name.clone(),
+                tls_skip_verify: self.tls_skip_verify,
+            },
+            timeout: self.timeout,
+            max_requests: self.max_requests,
+            answer_max: ANSWER_MAX,
         }
     }
 
@@ -122,7 +127,7 @@ impl ConsulConfig {
     ///
     /// # Errors
     /// The file cannot be read, or is empty.
-    pub(crate) fn read_token(&self) -> Result<Token, (&'static str, String)> {
+    pub(crate) fn read_token(&self) -> Result<Token, SettingProblem> {
         let Some(path) = &self.token_file else {
             return Ok(Token::default());
         };

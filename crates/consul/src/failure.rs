@@ -1,21 +1,15 @@
 //! Failures of requests: what an answer's status means, and whether a retry may help.
 
-use std::time::Duration;
+use http_client::{one_line, reason};
 
-/// Characters of Consul's own errors that a failure keeps: enough for a line in an event.
-const TEXT_MAX: usize = 300;
+use crate::config::SERVICE;
 
 /// A failed request. No variant has a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// No connection, or one that broke.
-    #[error("Consul cannot be reached at {address}: {cause}; check the node's `consul.address`")]
-    Unreachable { address: String, cause: String },
-    #[error(
-        "Consul at {address} did not answer within {limit:?}: check its load, or raise the node's \
-         `consul.timeout`"
-    )]
-    Timeout { address: String, limit: Duration },
+    /// No answer of Consul.
+    #[error(transparent)]
+    Call(#[from] http_client::Failure),
     /// 429.
     #[error("Consul limits the rate of requests; the node retries more slowly")]
     Throttled,
@@ -31,12 +25,6 @@ pub enum Failure {
     /// Any other status: the request itself is wrong.
     #[error("Consul refuses the request with status {status}: {reason}")]
     Refused { status: u16, reason: String },
-    /// The request was not sent.
-    #[error("{problem}")]
-    Request { problem: String },
-    /// The answer is no answer of Consul.
-    #[error("the answer is not Consul's: {problem}; check the node's `consul.address`")]
-    NoConsul { problem: String },
 }
 
 impl Failure {
@@ -44,29 +32,35 @@ impl Failure {
     /// policies or of its data.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. }
-            | Self::Timeout { .. }
-            | Self::Throttled
-            | Self::Server { .. }
-            | Self::NoConsul { .. } => true,
-            Self::Forbidden { .. }
-            | Self::Absent { .. }
-            | Self::Refused { .. }
-            | Self::Request { .. } => false,
+            Self::Call(failure) => failure.is_transient(),
+            Self::Throttled | Self::Server { .. } => true,
+            Self::Forbidden { .. } | Self::Absent { .. } | Self::Refused { .. } => false,
         }
     }
 
-    /// Removes each of `values` from the reason of the server, which may quote its request.
+    /// The failure of a request that was not sent.
+    pub(crate) fn request(problem: String) -> Self {
+        http_client::Failure::Request { problem }.into()
+    }
+
+    /// The failure of an answer that is none of Consul.
+    pub(crate) fn foreign(problem: &str) -> Self {
+        let failure = http_client::Failure::Foreign {
+            service: SERVICE,
+            problem: problem.to_owned(),
+        };
+        failure.into()
+    }
+
+    /// Hides each of `values` in the reason of the server, which may quote its request, and shortens it.
     #[must_use]
     pub(crate) fn without(mut self, values: &[&str]) -> Self {
-        if let Self::Server { reason, .. }
-        | Self::Forbidden { reason }
-        | Self::Absent { reason }
-        | Self::Refused { reason, .. } = &mut self
+        if let Self::Server { reason: text, .. }
+        | Self::Forbidden { reason: text }
+        | Self::Absent { reason: text }
+        | Self::Refused { reason: text, .. } = &mut self
         {
-            for value in values.iter().filter(|value| !value.is_empty()) {
-                *reason = reason.replace(value, "(hidden)");
-            }
+            *text = reason(text, values);
         }
         self
     }
@@ -77,12 +71,7 @@ impl Failure {
 /// Source: Consul's API documentation; bodies of errors are plain text. A cluster without a leader answers
 /// 500, and a token that does not exist 403 with "ACL not found".
 pub(crate) fn of_answer(status: u16, body: &[u8]) -> Failure {
-    let text = String::from_utf8_lossy(body);
-    let mut reason = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = reason.char_indices().nth(TEXT_MAX) {
-        reason.truncate(end);
-        reason.push('…');
-    }
+    let mut reason = one_line(&String::from_utf8_lossy(body));
     if reason.is_empty() {
         "without a reason".clone_into(&mut reason);
     }
@@ -119,8 +108,8 @@ mod tests {
             assert_eq!(failure.is_transient(), is_transient, "{failure:?}");
             assert!(failure.to_string().contains(text), "{failure}");
         }
-        let long = of_answer(500, "x".repeat(5_000).as_bytes());
-        assert!(long.to_string().len() < 400);
+        let long = of_answer(500, "x".repeat(5_000).as_bytes()).without(&[]);
+        assert!(long.to_string().len() < 500);
         let hidden = of_answer(403, b"token s3cret is unknown").without(&["s3cret"]);
         assert!(!hidden.to_string().contains("s3cret"));
     }

@@ -3,7 +3,7 @@
 //! Reading order: [`ConsulConfig`] are a node's settings; [`Client`] sends requests; [`agent`] are services and
 //! checks as an agent registers and lists them; [`catalog`] and [`kv`] are the answers to look-ups; [`blocking`]
 //! are queries that wait for a change; [`failure`] tells why a request failed, and whether a retry may help.
-//! All but the client and its requests ([`Client`], `http`) is pure.
+//! All but [`Client`] is pure; the crate `http_client` sends its requests.
 //! Source: Consul's public API documentation.
 
 pub mod acl;
@@ -13,14 +13,11 @@ pub mod catalog;
 mod client;
 mod config;
 pub mod failure;
-mod http;
 pub mod kv;
-mod token;
-mod url;
 
 pub use acl::AclToken;
 pub use blocking::{Found, Wait};
 pub use client::{Client, Login, Scope};
 pub use config::{ConsulConfig, SOURCE as CONFIG_SOURCE};
 pub use failure::Failure;
-pub use token::Token;
+pub use http_client::Token;

@@ -85,7 +85,7 @@ impl Secrets {
             }
             _ => {
                 let problem = format!("this node has no {}", lookup.system());
-                Err(Failure::Request { problem })
+                Err(Failure::request(problem))
             }
         };
         result.map_err(|failure| {
@@ -110,7 +110,7 @@ impl Secrets {
             return Ok(fetched);
         }
         let (path, version) =
-            kv::split_version(path).map_err(|problem| Failure::Request { problem })?;
+            kv::split_version(path).map_err(Failure::request)?;
         let path = self.api_path(path, Use::Read, token).await?.0;
         let secret = self.client.read(&path, version, token).await?;
         if secret.is_deleted_version() {

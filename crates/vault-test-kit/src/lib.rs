@@ -17,6 +17,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::response::Response;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -180,7 +181,7 @@ async fn answer(state: Arc<Mutex<State>>, request: Request) -> Response {
     let path = parts.uri.path().trim_start_matches("/v1/");
     let call = Call {
         method: parts.method.as_str().to_owned(),
-        path: path.replace("%20", " "),
+        path: percent_decode_str(path).decode_utf8_lossy().into_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         token: header("x-vault-token"),
         namespace: header("x-vault-namespace"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::token::Token;
+use http_client::Token;
 
 /// The part `auth` of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -2,29 +2,29 @@
 
 use std::sync::Arc;
 
-use hyper::Method;
+use http_client::{Answer, Header, HttpClient, Method, Request, SettingProblem, Target, Token};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tls::{Clients, Connector, Credentials, Expect, ServerName, Verify};
-use tokio::sync::Semaphore;
 
 use crate::auth::{self, Auth};
 use crate::config::VaultConfig;
-use crate::failure::Failure;
-use crate::http::{Answer, Call, Transport};
+use crate::failure::{self, Failure};
 use crate::kv::Mount;
 use crate::secret::Secret;
-use crate::token::Token;
-use crate::url::{self, Server};
 
 /// Statuses with which `sys/health` reports a server that is up, whatever its state.
-const HEALTH: &str =
-    "standbyok=true&perfstandbyok=true&drsecondarycode=299&sealedcode=299&uninitcode=299";
+const HEALTH: [(&str, &str); 5] = [
+    ("standbyok", "true"),
+    ("perfstandbyok", "true"),
+    ("drsecondarycode", "299"),
+    ("sealedcode", "299"),
+    ("uninitcode", "299"),
+];
 
 /// A client of one Vault, in one namespace. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
-    transport: Arc<Transport>,
+    http: Arc<HttpClient>,
     namespace: Arc<str>,
 }
 
@@ -56,17 +56,9 @@ impl Client {
     ///
     /// # Errors
     /// The setting that is wrong, without its section, and the problem with its fix.
-    pub fn open(config: &VaultConfig) -> Result<Self, (&'static str, String)> {
-        let server = Server::parse(&config.address).map_err(|problem| ("address", problem))?;
-        let connector = server.is_https.then(|| connector(config)).transpose()?;
-        let transport = Transport {
-            server,
-            connector,
-            timeout: config.timeout,
-            permits: Semaphore::new(config.max_requests.max(1)),
-        };
+    pub fn open(config: &VaultConfig) -> Result<Self, SettingProblem> {
         Ok(Self {
-            transport: Arc::new(transport),
+            http: Arc::new(HttpClient::open(&config.http())?),
             namespace: config.namespace.as_str().into(),
         })
     }
@@ -90,13 +82,15 @@ impl Client {
     /// # Errors
     /// The server does not answer, or is no Vault.
     pub async fn health(&self) -> Result<Health, Failure> {
-        let answer = self
-            .send(Method::GET, ("sys/health", HEALTH), None, None, "")
-            .await?;
+        let call = Call {
+            query: &HEALTH,
+            namespace: "",
+            ..Call::new(Method::GET, "sys/health")
+        };
+        let answer = self.send(call).await?;
         let health: Health = parse(&answer)?;
         if health.version.is_empty() {
-            let problem = "it has no version".to_owned();
-            return Err(Failure::NoVault { problem });
+            return Err(Failure::foreign("it has no version".to_owned()));
         }
         Ok(health)
     }
@@ -111,18 +105,14 @@ impl Client {
         if !login.role.is_empty() {
             body["role"] = login.role.as_str().into();
         }
-        let hidden = [login.jwt.expose()];
-        let sent = self
-            .send(
-                Method::POST,
-                (&path, ""),
-                None,
-                Some(&body),
-                &self.namespace,
-            )
-            .await;
-        let answer = sent.map_err(|failure| failure.without(&hidden))?;
-        auth::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
+        let call = Call {
+            namespace: &self.namespace,
+            body: Some(&body),
+            hidden: vec![login.jwt.expose()],
+            ..Call::new(Method::POST, &path)
+        };
+        let answer = self.send(call).await?;
+        auth::read(&answer.body).map_err(Failure::foreign)
     }
 
     /// Extends the life of a token.
@@ -133,7 +123,7 @@ impl Client {
         let answer = self
             .post("auth/token/renew-self", token, &json!({}))
             .await?;
-        auth::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
+        auth::read(&answer.body).map_err(Failure::foreign)
     }
 
     /// Ends a token, with all leases that it has.
@@ -156,9 +146,9 @@ impl Client {
         version: Option<u64>,
         token: &Token,
     ) -> Result<Secret, Failure> {
-        let query = version.map(|version| format!("version={version}"));
-        self.get(path, query.as_deref().unwrap_or_default(), token)
-            .await
+        let version = version.map(|version| version.to_string());
+        let query = version.as_deref().map(|version| ("version", version));
+        self.get(path, query.as_slice(), token).await
     }
 
     /// Lists the names below `path`.
@@ -166,7 +156,7 @@ impl Client {
     /// # Errors
     /// As those of [`Self::read`].
     pub async fn list(&self, path: &str, token: &Token) -> Result<Secret, Failure> {
-        self.get(path, "list=true", token).await
+        self.get(path, &[("list", "true")], token).await
     }
 
     /// Writes `data`, an object, and returns the answer; that of an engine without one is empty.
@@ -175,7 +165,7 @@ impl Client {
     /// Vault does not answer or refuses. Errors have none of the data's texts.
     pub async fn write(&self, path: &str, data: &Value, token: &Token) -> Result<Secret, Failure> {
         let answer = self.post(path, token, data).await?;
-        Secret::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
+        Secret::read(&answer.body).map_err(Failure::foreign)
     }
 
     /// Extends a lease; the answer has its new length and no data.
@@ -185,7 +175,7 @@ impl Client {
     pub async fn renew_lease(&self, lease_id: &str, token: &Token) -> Result<Secret, Failure> {
         let body = json!({ "lease_id": lease_id });
         let answer = self.post("sys/leases/renew", token, &body).await?;
-        Secret::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
+        Secret::read(&answer.body).map_err(Failure::foreign)
     }
 
     /// Looks the mount of a path up, as far as the token may see it.
@@ -194,68 +184,129 @@ impl Client {
     /// Vault does not answer, or the token has no right below the mount.
     pub async fn mount(&self, path: &str, token: &Token) -> Result<Mount, Failure> {
         let path = format!("sys/internal/ui/mounts/{}", path.trim_matches('/'));
-        let secret = self.get(&path, "", token).await?;
-        Mount::read(&secret.data).ok_or_else(|| Failure::NoVault {
-            problem: "its mount has no path".to_owned(),
-        })
+        let secret = self.get(&path, &[], token).await?;
+        Mount::read(&secret.data)
+            .ok_or_else(|| Failure::foreign("its mount has no path".to_owned()))
     }
 
-    async fn get(&self, path: &str, query: &str, token: &Token) -> Result<Secret, Failure> {
-        let sent = self
-            .send(
-                Method::GET,
-                (path, query),
-                Some(token),
-                None,
-                &self.namespace,
-            )
-            .await;
-        let answer = sent.map_err(|failure| failure.without(&[token.expose()]))?;
-        Secret::read(&answer.body).map_err(|problem| Failure::NoVault { problem })
+    async fn get(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        token: &Token,
+    ) -> Result<Secret, Failure> {
+        let call = Call {
+            query,
+            token: Some(token),
+            namespace: &self.namespace,
+            ..Call::new(Method::GET, path)
+        };
+        let answer = self.send(call).await?;
+        Secret::read(&answer.body).map_err(Failure::foreign)
     }
 
     async fn post(&self, path: &str, token: &Token, body: &Value) -> Result<Answer, Failure> {
-        let sent = self
-            .send(
-                Method::POST,
-                (path, ""),
-                Some(token),
-                Some(body),
-                &self.namespace,
-            )
-            .await;
-        sent.map_err(|failure| {
-            let mut hidden = vec![token.expose()];
-            texts(body, &mut hidden);
-            failure.without(&hidden)
-        })
+        let mut hidden = Vec::new();
+        texts(body, &mut hidden);
+        let call = Call {
+            token: Some(token),
+            namespace: &self.namespace,
+            body: Some(body),
+            hidden,
+            ..Call::new(Method::POST, path)
+        };
+        self.send(call).await
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        (path, query): (&str, &str),
-        token: Option<&Token>,
-        body: Option<&Value>,
-        namespace: &str,
-    ) -> Result<Answer, Failure> {
-        let target = url::target(&self.transport.server.prefix, path, query)
-            .map_err(|problem| Failure::Request { problem })?;
-        let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
-        let call = Call {
-            method,
-            target,
-            token,
-            namespace,
-            body,
+    /// Sends a request.
+    async fn send(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        let body = call.body.map(Value::to_string).unwrap_or_default();
+        let request = Request {
+            target: target(call.path, call.query).map_err(Failure::request)?,
+            headers: call.headers(),
+            method: call.method,
+            body: body.into_bytes(),
+            wait: None,
         };
-        self.transport.send(call).await
+        let answer = self.http.send(request).await?;
+        if answer.is_success() {
+            return Ok(answer);
+        }
+        let mut hidden = call.hidden;
+        hidden.extend(call.token.map(Token::expose));
+        let retry_after = answer.header("Retry-After");
+        Err(failure::of_answer(answer.status, &answer.body, retry_after).without(&hidden))
     }
 }
 
+/// A request.
+struct Call<'a> {
+    method: Method,
+    path: &'a str,
+    query: &'a [(&'a str, &'a str)],
+    token: Option<&'a Token>,
+    namespace: &'a str,
+    body: Option<&'a Value>,
+    /// Texts of the request, besides its token, that no failure shows.
+    hidden: Vec<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    fn new(method: Method, path: &'a str) -> Self {
+        Self {
+            method,
+            path,
+            query: &[],
+            token: None,
+            namespace: "",
+            body: None,
+            hidden: Vec::new(),
+        }
+    }
+
+    fn headers(&self) -> Vec<Header<'a>> {
+        // Servers refuse requests without the first if they are told so, against forged requests.
+        let mut headers = vec![Header {
+            name: "X-Vault-Request",
+            value: "true",
+            content: "request",
+        }];
+        if !self.namespace.is_empty() {
+            headers.push(Header {
+                name: "X-Vault-Namespace",
+                value: self.namespace,
+                content: "namespace",
+            });
+        }
+        if let Some(token) = self.token {
+            headers.push(Header {
+                name: "X-Vault-Token",
+                value: token.expose(),
+                content: "token",
+            });
+        }
+        headers
+    }
+}
+
+/// Returns the path below `/v1/` and the query of a request.
+///
+/// # Errors
+/// The path is empty, or leaves the API.
+fn target(path: &str, query: &[(&str, &str)]) -> Result<Target, String> {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return Err("the path is empty: want one as in secret/data/app".to_owned());
+    }
+    let target = Target::new("", path)?;
+    let with = |target: Target, (name, value): &(&str, &str)| target.with(name, value);
+    Ok(query.iter().fold(target, with))
+}
+
 fn parse<'a, T: Deserialize<'a>>(answer: &'a Answer) -> Result<T, Failure> {
-    serde_json::from_slice(&answer.body).map_err(|_| Failure::NoVault {
-        problem: format!("status {}, and its JSON has another form", answer.status),
+    serde_json::from_slice(&answer.body).map_err(|_| {
+        let status = answer.status;
+        Failure::foreign(format!("status {status}, and its JSON has another form"))
     })
 }
 
@@ -269,32 +320,14 @@ fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-fn connector(config: &VaultConfig) -> Result<Connector, (&'static str, String)> {
-    let expect = match config.tls_server_name.as_str() {
-        "" => Expect::Host,
-        name => Expect::Name(ServerName::try_from(name.to_owned()).map_err(|error| {
-            (
-                "tls_server_name",
-                format!("{name:?}: {error}; want a DNS name"),
-            )
-        })?),
-    };
-    let verify = if config.tls_skip_verify {
-        Verify::Nothing
-    } else {
-        Verify::Servers
-    };
-    let credentials =
-        Credentials::load_with("vault", config.files(), verify, Clients::Certified, |_| {
-            Ok(())
-        })
-        .map_err(|error| {
-            let field = if config.ca_file.is_some() {
-                "ca_file"
-            } else {
-                "cert_file"
-            };
-            (field, service_kit::run::chain(&error))
-        })?;
-    Ok(Connector::new(credentials, expect).for_http1())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_not_empty_and_stays_below_the_api() {
+        assert!(target("/kv/a b/", &[("list", "true")]).is_ok());
+        assert!(target("kv/../sys", &[]).unwrap_err().contains(".."));
+        assert!(target("/", &[]).unwrap_err().contains("empty"));
+    }
 }

@@ -5,14 +5,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http_client::{Service, SettingProblem, Settings, Tls, check_duration};
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 
 use crate::schedule;
-use crate::url::Server;
 
 /// The source of the section, for a configuration file that explains itself.
 pub const SOURCE: &str = include_str!("config.rs");
+
+/// Vault, as messages name it.
+pub(crate) const SERVICE: Service = Service {
+    name: "Vault",
+    section: "vault",
+};
+/// Bytes of an answer: more than Vault stores in one entry (1 MiB by default), and lists of many keys.
+const ANSWER_MAX: usize = 8 << 20;
 
 /// The node's way to Vault, for tasks with `vault {}` and templates with `secret`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,39 +85,35 @@ impl VaultConfig {
     ///
     /// # Errors
     /// The setting that is wrong, without its section, and the problem with its fix.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    pub fn check(&self) -> Result<(), SettingProblem> {
         if !self.enabled {
             return Ok(());
         }
-        Server::parse(&self.address).map_err(|problem| ("address", problem))?;
-        if self.cert_file.is_some() != self.key_file.is_some() {
-            let problem = "`cert_file` and `key_file` belong together: set both or none";
-            return Err(("key_file", problem.to_owned()));
-        }
+        self.http().check()?;
         if self.jwt_auth_path.trim_matches('/').is_empty() {
             let problem = "is empty: want the path of a JWT auth method, as in jwt-nomad";
             return Err(("jwt_auth_path", problem.to_owned()));
         }
-        if self.max_requests == 0 {
-            return Err(("max_requests", "is 0: want 1 or more".to_owned()));
-        }
-        for (field, duration) in [
-            ("timeout", self.timeout),
-            ("poll_interval", self.poll_interval),
-        ] {
-            if duration < Duration::from_secs(1) {
-                return Err((field, "is below 1s: want a duration, as in 10s".to_owned()));
-            }
-        }
-        Ok(())
+        check_duration("poll_interval", self.poll_interval)
     }
 
-    pub(crate) fn files(&self) -> tls::Files {
-        let own = self.cert_file.clone().zip(self.key_file.clone());
-        tls::Files {
-            ca: self.ca_file.clone(),
-            own: own.map(|(cert, key)| tls::KeyPair { cert, key }),
-            ..tls::Files::default()
+    /// Returns the settings of the HTTP client.
+    pub(crate) fn http(&self) -> Settings {
+        Settings {
+            service: SERVICE,
+            address: self.address.clone(),
+            default_scheme: None,
+            want_address: "want https://HOST[:PORT], as in https://vault.example.com:8200",
+            tls: Tls {
+                ca_file: self.ca_file.clone(),
+                cert_file: self.cert_file.clone(),
+                key_file: self.key_file.clone(),
+                tls_server_name: self.tls_server_name.clone(),
+                tls_skip_verify: self.tls_skip_verify,
+            },
+            timeout: self.timeout,
+            max_requests: self.max_requests,
+            answer_max: ANSWER_MAX,
         }
     }
 }

@@ -2,25 +2,17 @@
 
 use std::time::Duration;
 
+use http_client::{one_line, reason};
 use serde::Deserialize;
 
-/// Characters of Vault's own errors that a failure keeps: enough for a line in an event.
-const TEXT_MAX: usize = 400;
-
-/// Shorter values stand in too many messages by chance.
-const HIDDEN_MIN: usize = 4;
+use crate::config::SERVICE;
 
 /// A failed request. No variant has a token or another value of the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// No connection, or one that broke.
-    #[error("Vault cannot be reached at {address}: {cause}; check the node's `vault.address`")]
-    Unreachable { address: String, cause: String },
-    #[error(
-        "Vault at {address} did not answer within {limit:?}: check its load, or raise the \
-         node's `vault.timeout`"
-    )]
-    Timeout { address: String, limit: Duration },
+    /// No answer of Vault.
+    #[error(transparent)]
+    Call(#[from] http_client::Failure),
     /// 503.
     #[error("Vault is sealed or in maintenance: unseal it")]
     Sealed,
@@ -48,12 +40,6 @@ pub enum Failure {
     /// Any other status: the request itself is wrong.
     #[error("Vault refuses the request with status {status}{}", reasons(errors))]
     Refused { status: u16, errors: Vec<String> },
-    /// The request was not sent.
-    #[error("{problem}")]
-    Request { problem: String },
-    /// The answer is no answer of Vault.
-    #[error("the answer is not Vault's: {problem}; check the node's `vault.address`")]
-    NoVault { problem: String },
 }
 
 fn reasons(errors: &[String]) -> String {
@@ -68,16 +54,9 @@ impl Failure {
     /// policies or of its data.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. }
-            | Self::Timeout { .. }
-            | Self::Sealed
-            | Self::Standby
-            | Self::Throttled { .. }
-            | Self::Server { .. }
-            | Self::NoVault { .. } => true,
-            Self::Forbidden { .. } | Self::Absent | Self::Refused { .. } | Self::Request { .. } => {
-                false
-            }
+            Self::Call(failure) => failure.is_transient(),
+            Self::Sealed | Self::Standby | Self::Throttled { .. } | Self::Server { .. } => true,
+            Self::Forbidden { .. } | Self::Absent | Self::Refused { .. } => false,
         }
     }
 
@@ -89,7 +68,18 @@ impl Failure {
         }
     }
 
-    /// Removes each of `values` from the errors of the server, which may quote its request.
+    /// The failure of a request that was not sent.
+    pub fn request(problem: String) -> Self {
+        http_client::Failure::Request { problem }.into()
+    }
+
+    /// The failure of an answer that is none of Vault.
+    pub(crate) fn foreign(problem: String) -> Self {
+        let service = SERVICE;
+        http_client::Failure::Foreign { service, problem }.into()
+    }
+
+    /// Hides each of `values` in the errors of the server, which may quote its request, and shortens them.
     #[must_use]
     pub(crate) fn without(mut self, values: &[&str]) -> Self {
         if let Self::Server { errors, .. }
@@ -97,20 +87,10 @@ impl Failure {
         | Self::Refused { errors, .. } = &mut self
         {
             for error in errors {
-                for value in values.iter().filter(|value| value.len() >= HIDDEN_MIN) {
-                    *error = error.replace(value, "(hidden)");
-                }
-                shorten(error);
+                *error = reason(error, values);
             }
         }
         self
-    }
-}
-
-fn shorten(text: &mut String) {
-    if let Some((end, _)) = text.char_indices().nth(TEXT_MAX) {
-        text.truncate(end);
-        text.push('…');
     }
 }
 
@@ -130,7 +110,7 @@ pub(crate) fn of_answer(status: u16, body: &[u8], retry_after: Option<&str>) -> 
     // An error may have several lines, as in "1 error occurred:\n\t* permission denied\n\n".
     let errors: Vec<String> = errors
         .iter()
-        .map(|error| error.split_whitespace().collect::<Vec<_>>().join(" "))
+        .map(|error| one_line(error))
         .filter(|error| !error.is_empty())
         .collect();
     match status {

@@ -53,7 +53,7 @@ async fn a_server_that_is_down_or_slow_is_named() {
     vault.stop();
     let failure = client.read("kv/x", None, &token).await.unwrap_err();
     assert!(
-        matches!(failure, Failure::Unreachable { .. }),
+        matches!(failure, Failure::Call(http_client::Failure::Unreachable { .. })),
         "{failure:?}"
     );
     assert!(
@@ -67,7 +67,8 @@ async fn a_server_that_is_down_or_slow_is_named() {
     let hasty = Client::open(&config).unwrap();
     let failure = hasty.read("kv/x", None, &token).await.unwrap_err();
     assert!(
-        matches!(failure, Failure::Timeout { .. }) && failure.is_transient(),
+        matches!(failure, Failure::Call(http_client::Failure::Timeout { .. }))
+            && failure.is_transient(),
         "{failure:?}"
     );
 }
@@ -86,7 +87,7 @@ async fn the_health_of_a_sealed_server_or_a_standby_is_an_answer() {
     vault.fail(Some(Fault::Html));
     assert!(matches!(
         client.health().await,
-        Err(Failure::NoVault { .. })
+        Err(Failure::Call(http_client::Failure::Foreign { .. }))
     ));
 }
 

@@ -34,10 +34,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("template-watch", &["backoff", "service-kit", "template"]),
     ("http-client", &["net", "service-kit", "tls"]),
     ("vault", &["http-client", "service-kit"]),
+    ("login-provider", &["backoff", "http-client", "service-kit"]),
     (
         "task-vault",
         &[
-            "backoff",
+            "login-provider",
             "service-kit",
             "template",
             "template-watch",
@@ -51,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "backoff",
             "consul",
+            "login-provider",
             "service-kit",
             "template",
             "template-watch",
@@ -215,6 +217,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "csi-node",
             "lifecycle",
             "local-state",
+            "login-provider",
             "model",
             "net",
             "blocking",

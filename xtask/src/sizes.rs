@@ -13,11 +13,10 @@ use crate::orphans::rust_files;
 /// Folder of sources and its largest number of lines.
 ///
 /// The api-gateway's handlers translate, commit and stream; the client-node wires a node's parts. Both had
-/// decisions and conversions in them before they were above 6,000 and 4,500. The client-node has grown
-/// beyond that with requests to allocations and Consul, and is to come back.
+/// decisions and conversions in them before they were above 6,000 and 4,500.
 const LIMITS: [(&str, usize); 2] = [
     ("services/api-gateway/src", 6_000),
-    ("services/client-node/src", 5_200),
+    ("services/client-node/src", 4_500),
 ];
 
 /// # Errors

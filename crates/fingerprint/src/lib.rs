@@ -4,8 +4,9 @@
 //! In reading order: [`config`] holds the operator's settings; [`devices`] checks the declared
 //! devices; [`cpu`], [`cores`], [`memory`], [`disk`], [`host`] and [`network`] each read one part of
 //! the machine; [`offers`] resolves host networks, reserved ports and host volumes once, at start;
-//! [`node`](mod@node) puts the record together, with [`meta`]data of settings and of operators. A value that cannot be read is left out, except for
-//! a core's speed, which has a low default.
+//! [`node`](mod@node) puts the record together, with [`meta`]data of settings and of operators and the
+//! attributes of services, which a [`Probe`] asks for. A value that cannot be read is left out, except for a
+//! core's speed, which has a low default.
 
 mod attributes;
 mod changes;
@@ -21,9 +22,11 @@ pub mod meta;
 mod network;
 mod node;
 mod offers;
+mod probe;
 
 pub use changes::changes;
 pub use config::{Config, DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 pub use error::Error;
 pub use node::{Agent, Plugins, node};
 pub use offers::Offers;
+pub use probe::Probe;

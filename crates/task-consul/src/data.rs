@@ -1,17 +1,15 @@
 //! The source of look-ups in Consul for one task.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use consul::{Failure, Scope};
 use futures::future::BoxFuture;
+use login_provider::TokenWatch;
 use template::Lookup;
 use template::source::Answer;
 use template_watch::{Fetch, FetchError, Fetched};
-use tokio::sync::{Notify, watch};
 
 use crate::answer::answer;
-use crate::keeper::{Keeper, State};
 use crate::look_ups::LookUps;
 use crate::node::Node;
 use crate::query;
@@ -24,24 +22,18 @@ const INTERVAL: Duration = Duration::from_secs(2);
 pub struct Data {
     look_ups: LookUps,
     place: Scope,
-    token: Option<OwnToken>,
-}
-
-/// The token of the task itself.
-#[derive(Clone, Debug)]
-struct OwnToken {
-    state: watch::Receiver<State>,
-    doubts: Arc<Notify>,
+    /// The task's own; `None`: the node's.
+    token: Option<TokenWatch>,
 }
 
 impl Data {
-    /// The look-ups of a task with the keeper's token; without a keeper, with the node's. Empty texts of the
-    /// place are the node's.
-    pub fn new(node: &Node, keeper: Option<&Keeper>, namespace: &str, partition: &str) -> Self {
-        let token = keeper.map(|keeper| OwnToken {
-            state: keeper.state(),
-            doubts: keeper.doubts(),
-        });
+    /// The look-ups of a task with its token; without one, with the node's. Empty texts of the place are the
+    /// node's.
+    pub fn new(
+        node: &Node,
+        token: Option<TokenWatch>,
+        (namespace, partition): (&str, &str),
+    ) -> Self {
         Self {
             look_ups: node.look_ups().clone(),
             place: Scope {
@@ -63,7 +55,7 @@ impl Data {
         };
         let mut place = self.place.clone();
         if let Some(own) = &self.token {
-            let token = own.state.borrow().token.clone();
+            let token = own.now().token;
             place.token =
                 token.ok_or_else(|| FetchError::new("the task has no token of Consul yet"))?;
         }
@@ -74,7 +66,7 @@ impl Data {
             Err(failure) => {
                 if let (Failure::Forbidden { .. }, Some(own)) = (&failure, &self.token) {
                     // The token may have been revoked.
-                    own.doubts.notify_one();
+                    own.doubt();
                 }
                 Err(FetchError::new(failure.to_string()))
             }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use consul::{Client, ConsulConfig, Token};
+use consul::{Client, ConsulConfig};
+use login_provider::LoginProvider;
 use service_kit::Clock;
 
-use crate::keeper::{Identity, Setup};
+use crate::login::ConsulLogin;
 use crate::look_ups::LookUps;
-use crate::probe::Probe;
 
 /// The node's Consul. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -24,11 +24,6 @@ impl Node {
             client,
             config: Arc::new(config.clone()),
         }
-    }
-
-    /// A probe of the node's attributes, without an answer yet.
-    pub fn probe(&self) -> Probe {
-        Probe::new(self.client.clone())
     }
 
     pub fn client(&self) -> &Client {
@@ -49,25 +44,21 @@ impl Node {
         &self.config.audience
     }
 
-    /// The way of a task to its token; empty texts are the node's defaults.
-    pub fn setup(
+    /// The logins of a task; empty texts are the node's defaults.
+    pub fn login(
         &self,
         task: &str,
         (namespace, partition): (&str, &str),
-        identity: Arc<dyn Identity>,
-        known: Option<Token>,
         clock: Clock,
-    ) -> Setup {
+    ) -> Arc<dyn LoginProvider> {
         let or = |own: &str, default: &str| if own.is_empty() { default } else { own }.to_owned();
-        Setup {
+        Arc::new(ConsulLogin {
             client: self.client.clone(),
             auth_method: self.config.task_auth_method.clone(),
             task: task.to_owned(),
             namespace: or(namespace, &self.config.namespace),
             partition: or(partition, &self.config.partition),
-            identity,
-            known,
             clock,
-        }
+        })
     }
 }

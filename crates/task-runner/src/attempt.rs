@@ -22,6 +22,7 @@ use crate::task_shared::TaskShared;
 
 mod artifacts;
 mod consul;
+mod login;
 mod plugin;
 mod signer;
 mod templates;

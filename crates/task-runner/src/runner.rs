@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::csi_volumes::AllocVolumes;
 use crate::handle::{Command, Handle, Progress, RunningTask};
 use crate::network::AllocNetwork;
-use crate::task_shared::TaskShared;
+use crate::task_shared::{LoginService, TaskShared};
 
 /// Start values of a runner.
 pub struct RunnerStart {
@@ -122,11 +122,10 @@ impl Runner {
         let machine = &self.machine;
         let ended = self.shared.extract_if(|task, _| machine.is_dead(task));
         for (_, shared) in ended {
-            if let Some(keeper) = shared.keeper() {
-                self.work.spawn(keeper.revoke().in_current_span());
-            }
-            if let Some(keeper) = shared.consul_keeper() {
-                self.work.spawn(keeper.log_out().in_current_span());
+            for service in LoginService::ALL {
+                if let Some(keeper) = shared.login(service).keeper() {
+                    self.work.spawn(keeper.revoke().in_current_span());
+                }
             }
         }
     }

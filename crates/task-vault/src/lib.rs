@@ -1,20 +1,13 @@
-//! Vault for one task: its token, kept alive, and the secrets of its templates.
+//! Vault for the tasks of a node: logins, and the secrets of templates.
 //!
-//! [`TokenLifecycle`] decides when a token is renewed or replaced, and is pure. A [`Keeper`] runs it: it logs in with
-//! the task's identity ([`Identity`]), renews, and logs in again after a loss. [`Secrets`] is the source
-//! of the look-ups of templates; it uses the keeper's token. [`Node`] is the part that the tasks of a
-//! node share, and [`Probe`] gives the node its attributes.
-//!
-//! **Invariant**: after the first login no failure of Vault ends the keeper: it retries until it is dropped.
+//! [`Node`] is the part that the tasks of a node share: it makes their logins for the crate `login_provider`,
+//! which keeps the tokens. [`Secrets`] is the source of the look-ups of one task's templates, with its token.
+//! [`attributes::read`] gives the node its attributes.
 
-mod keeper;
+pub mod attributes;
+mod login;
 mod node;
-mod probe;
 mod secrets;
-mod token_lifecycle;
 
-pub use keeper::{Identity, IdentityError, Keeper, Setup, State};
 pub use node::Node;
-pub use probe::Probe;
 pub use secrets::Secrets;
-pub use token_lifecycle::{TokenAction, TokenLifecycle};

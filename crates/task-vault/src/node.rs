@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vault::{Client, Token, VaultConfig};
+use login_provider::LoginProvider;
+use vault::{Client, VaultConfig};
 
-use crate::keeper::{Identity, Setup};
-use crate::probe::Probe;
+use crate::login::VaultLogin;
 
 /// The node's Vault.
 #[derive(Clone, Debug)]
@@ -29,9 +29,9 @@ impl Node {
         }
     }
 
-    /// A probe of the node's attributes, without an answer yet.
-    pub fn probe(&self) -> Probe {
-        Probe::new(self.client.clone())
+    /// The client in the node's namespace.
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     /// The audiences of the JWTs.
@@ -48,27 +48,17 @@ impl Node {
         self.client.in_namespace(namespace).namespace().to_owned()
     }
 
-    /// The way of a task to its token; empty texts are the node's defaults.
-    pub fn setup(
-        &self,
-        role: &str,
-        namespace: &str,
-        may_expire: bool,
-        identity: Arc<dyn Identity>,
-        known: Option<Token>,
-    ) -> Setup {
+    /// The logins of a task; empty texts are the node's defaults.
+    pub fn login(&self, role: &str, namespace: &str) -> Arc<dyn LoginProvider> {
         let role = if role.is_empty() {
             self.default_role.as_str()
         } else {
             role
         };
-        Setup {
+        Arc::new(VaultLogin {
             client: self.client.in_namespace(namespace),
-            auth_path: self.auth_path.clone(),
+            path: self.auth_path.clone(),
             role: role.to_owned(),
-            may_expire,
-            identity,
-            known,
-        }
+        })
     }
 }

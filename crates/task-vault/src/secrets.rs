@@ -5,18 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use login_provider::TokenWatch;
 use rand::RngExt as _;
 use serde_json::{Value, json};
 use service_kit::Clock;
 use template::Lookup;
 use template::source::{Answer, Hidden};
 use template_watch::{Fetch, FetchError, Fetched};
-use tokio::sync::{Notify, watch};
 use vault::kv::{self, Mount, Use};
 use vault::schedule::{self, Origin, SecretStep};
 use vault::{Client, Failure, Secret, Token};
 
-use crate::keeper::{Keeper, State};
 use crate::node::Node;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -25,8 +24,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Secrets {
     client: Client,
-    token: watch::Receiver<State>,
-    doubts: Arc<Notify>,
+    token: TokenWatch,
     poll_interval: Duration,
     clock: Clock,
     known: Arc<Mutex<Known>>,
@@ -51,11 +49,11 @@ struct Lease {
 }
 
 impl Secrets {
-    pub fn new(node: &Node, keeper: &Keeper, clock: Clock) -> Self {
+    /// The secrets of a task whose token is in `namespace`; empty: the node's.
+    pub fn new(node: &Node, namespace: &str, token: TokenWatch, clock: Clock) -> Self {
         Self {
-            client: keeper.client().clone(),
-            token: keeper.state(),
-            doubts: keeper.doubts(),
+            client: node.client().in_namespace(namespace),
+            token,
             poll_interval: node.poll_interval(),
             clock,
             known: Arc::default(),
@@ -67,7 +65,7 @@ impl Secrets {
     }
 
     async fn look_up(self, lookup: Lookup) -> Result<Fetched, FetchError> {
-        let state = self.token.borrow().clone();
+        let state = self.token.now();
         let Some(token) = state.token else {
             let reason = state
                 .problem
@@ -90,7 +88,7 @@ impl Secrets {
         };
         result.map_err(|failure| {
             if matches!(failure, Failure::Forbidden { .. }) {
-                self.doubts.notify_one();
+                self.token.doubt();
             }
             FetchError {
                 message: failure.to_string(),
@@ -109,8 +107,7 @@ impl Secrets {
         if let Some(fetched) = self.renew(lookup, token, generation).await? {
             return Ok(fetched);
         }
-        let (path, version) =
-            kv::split_version(path).map_err(Failure::request)?;
+        let (path, version) = kv::split_version(path).map_err(Failure::request)?;
         let path = self.api_path(path, Use::Read, token).await?.0;
         let secret = self.client.read(&path, version, token).await?;
         if secret.is_deleted_version() {

@@ -18,5 +18,5 @@ pub use auth::Auth;
 pub use client::{Client, Health, Login};
 pub use config::{SOURCE as CONFIG_SOURCE, VaultConfig};
 pub use failure::Failure;
-pub use secret::Secret;
 pub use http_client::Token;
+pub use secret::Secret;

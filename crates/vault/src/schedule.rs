@@ -1,8 +1,7 @@
-//! Times at which tokens and secrets are renewed or read again.
+//! Times at which secrets are renewed or read again.
 
 use std::time::Duration;
 
-use crate::auth::Auth;
 use crate::secret::Secret;
 
 /// No renewal comes sooner: a lease of a second would keep a core busy.
@@ -10,36 +9,6 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 /// A secret without a lease is read again after this time. Source: the default of Nomad's templates.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(300);
-
-/// The next step for a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenStep {
-    /// Renew it after this time.
-    Renew(Duration),
-    /// It can't be renewed, or not for long: log in again after this time.
-    LogIn(Duration),
-    /// Nothing: it does not end.
-    Keep,
-}
-
-/// The next step for a token with the lifetime that Vault has just granted. `first`: the lifetime after the
-/// login. `jitter`: 0 to 1.
-///
-/// Half of the lifetime passes, plus up to a tenth of it: the other half is left for retries. Near the
-/// token's maximal lifetime Vault grants ever shorter renewals; below a third of the first lifetime, a new
-/// login takes their place.
-pub fn token(auth: &Auth, first: Option<Duration>, jitter: f64) -> TokenStep {
-    let Some(lifetime) = auth.lifetime() else {
-        return TokenStep::Keep;
-    };
-    let after = fraction(lifetime, 0.5 + 0.1 * jitter.clamp(0.0, 1.0));
-    let is_near_its_end = first.is_some_and(|first| lifetime < first / 3);
-    if auth.renewable && !is_near_its_end {
-        TokenStep::Renew(after)
-    } else {
-        TokenStep::LogIn(after)
-    }
-}
 
 /// The next step for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,42 +98,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    fn auth(lease_duration: u64, renewable: bool) -> Auth {
-        Auth {
-            lease_duration,
-            renewable,
-            ..Auth::default()
-        }
-    }
-
-    #[test]
-    fn a_token_is_renewed_at_half_of_its_life() {
-        let minutes = |count: u64| Duration::from_secs(60 * count);
-        assert_eq!(
-            token(&auth(3600, true), None, 0.0),
-            TokenStep::Renew(minutes(30))
-        );
-        assert_eq!(
-            token(&auth(3600, true), None, 1.0),
-            TokenStep::Renew(minutes(36))
-        );
-        assert_eq!(
-            token(&auth(3600, false), None, 0.0),
-            TokenStep::LogIn(minutes(30))
-        );
-        assert_eq!(token(&auth(0, true), None, 0.0), TokenStep::Keep);
-        assert_eq!(token(&auth(1, true), None, 0.0), TokenStep::Renew(SHORTEST));
-    }
-
-    #[test]
-    fn a_token_near_its_maximal_life_is_replaced() {
-        let step = |lease| token(&auth(lease, true), Some(HOUR), 0.0);
-        assert_eq!(step(1200), TokenStep::Renew(Duration::from_secs(600)));
-        assert_eq!(step(1199), TokenStep::LogIn(Duration::from_secs_f64(599.5)));
-    }
 
     fn step(of: serde_json::Value, origin: Origin) -> SecretStep {
         let of: Secret = serde_json::from_value(of).unwrap();

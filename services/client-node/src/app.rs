@@ -33,6 +33,7 @@ use tracing::{error, warn};
 use self::machine::Machine;
 use self::parts::{
     Parts, boot_id, certified_id, make_drivers, make_networks, node_meta, open_vault, open_volumes,
+    probes,
 };
 use self::serving::{Listeners, serve_all};
 use crate::allocations::agent::Agent;
@@ -160,9 +161,8 @@ impl App {
                 networks: make_networks(&config, &opened),
                 volumes,
                 offered: Mutex::default(),
-                vault: vault.as_ref().map(task_vault::Node::probe),
                 meta: node_meta(&config, &opened),
-                consul: consul.as_ref().map(task_consul::Node::probe),
+                probes: probes(vault.as_ref(), consul.as_ref()),
             },
             vault,
             consul,
@@ -204,9 +204,8 @@ impl App {
                 networks: None,
                 volumes: None,
                 offered: Mutex::default(),
-                vault: None,
                 meta: node_meta(&config, &opened),
-                consul: None,
+                probes: Vec::new(),
             },
             vault: None,
             consul: None,

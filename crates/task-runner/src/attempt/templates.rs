@@ -21,6 +21,7 @@ use super::{Attempt, hook};
 use crate::data_source::Requester;
 use crate::script;
 use crate::sources::Systems;
+use crate::task_shared::LoginService;
 use crate::templates::{self, Input, Outcome, Rerendering};
 
 /// Messages about a template that waits come at most this often. Source: Nomad's public behaviour.
@@ -65,7 +66,7 @@ impl Attempt {
                 Outcome::Waiting(missing) => missing,
             };
             let systems = Systems {
-                vault: self.shared.keeper().is_some(),
+                vault: self.shared.login(LoginService::Vault).keeper().is_some(),
                 consul: self.context.consul.is_some(),
             };
             let message = templates::waiting(&missing, &watch.problems(), systems);
@@ -160,12 +161,13 @@ impl Attempt {
 
     /// Returns the look-ups of the task's templates; the first call begins them.
     fn watch_or_begin(&self) -> Arc<Watch> {
-        let consul = self
-            .task()
-            .ok()
-            .and_then(|(_, task)| self.consul_block(task));
+        let task = self.task().ok().map(|(_, task)| task);
+        let blocks = (
+            task.and_then(|task| task.vault.as_ref()),
+            task.and_then(|task| self.consul_block(task)),
+        );
         self.shared
-            .watch_or_begin(&self.context, self.requester(), consul)
+            .watch_or_begin(&self.context, self.requester(), blocks)
     }
 
     fn requester(&self) -> Requester {

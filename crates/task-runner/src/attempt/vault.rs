@@ -1,31 +1,23 @@
 //! A task's token of Vault: before its start, and its changes while it runs.
-//!
-//! **Invariant**: after the start, no failure of Vault ends the task. It keeps its last token, and the
-//! attempts go on.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lifecycle::{Event, RestartScope, StartFailure};
+use login_provider::{Keeper, State, Token};
+use model::Task;
 use model::template::ChangeMode;
 use model::vault::Vault;
-use model::{AllocPath, Task};
 use task_drivers::Driver;
-use task_drivers::driver::BoxFuture;
-use task_vault::{Identity, IdentityError, Keeper, State};
 use tokio::sync::mpsc;
 use tracing::warn;
-use vault::Token;
-use workload_identity::cluster_identity;
 
-use super::signer::{Signer, SigningError};
+use super::login::{NewLogin, known_token};
 use super::{Attempt, hook, invalid};
-use crate::identities;
+use crate::task_shared::LoginService;
 
-/// The file with the token.
-const FILE: &str = "secrets/vault_token";
+const SERVICE: LoginService = LoginService::Vault;
 
 impl Attempt {
     /// Gets the task's token of Vault, if it has a vault block, and writes its file. Returns the variables.
@@ -39,36 +31,11 @@ impl Attempt {
         let (Some(vault), Some(_)) = (&task.vault, self.dirs(task)) else {
             return Ok(BTreeMap::new());
         };
-        let keeper = self.keeper(task, vault, None)?;
-        let mut state = keeper.state();
-        let mut told = None;
-        loop {
-            let now = state.borrow_and_update().clone();
-            if now.token.is_some() {
-                self.give_token(task, vault, &now).await.map_err(hook)?;
-                return Ok(self.vault_variables(vault, &now));
-            }
-            if now.is_refused {
-                self.shared.drop_keeper();
-                return Err(hook(format!("Vault: {}", now.problem.unwrap_or_default())));
-            }
-            if now.problem.is_some() && now.problem != told {
-                let reason = now.problem.as_deref().unwrap_or_default();
-                self.tell_vault(answers, format!("Waiting for a token of Vault: {reason}"))
-                    .await;
-                told = now.problem;
-            }
-            tokio::select! {
-                changed = state.changed() => changed
-                    .map_err(|_| hook("the login to Vault has ended".to_owned()))?,
-                () = self.cancel.cancelled() => {
-                    return Err(StartFailure {
-                        recoverable: false,
-                        ..hook("stopped while waiting for a token of Vault".to_owned())
-                    });
-                }
-            }
-        }
+        let keeper = self.vault_keeper(task, vault, None)?;
+        let state = self.wait_for_login(SERVICE, &keeper, answers).await?;
+        let given = self.give_vault_token(task, vault, &state).await;
+        given.map_err(hook)?;
+        Ok(self.vault_variables(vault, &state))
     }
 
     /// Finds the token of a task that an earlier run of the agent started; without a file the task gets a new
@@ -78,12 +45,11 @@ impl Attempt {
         let (Some(vault), Some(dirs)) = (&task.vault, self.dirs(task)) else {
             return;
         };
-        let file = blocking::spawn(move || identities::read_file(&dirs, &token_file())).await;
-        let known = file.ok().flatten().filter(|text| !text.is_empty());
-        match self.keeper(task, vault, known.map(Token::new)) {
+        let known = known_token(SERVICE, dirs).await;
+        match self.vault_keeper(task, vault, known) {
             Ok(keeper) => {
                 let state = keeper.state().borrow().clone();
-                self.shared.give(state.generation);
+                self.shared.login(SERVICE).give(&state);
                 // The tokens of other identities are not known any more.
                 self.shared.show(&self.vault_variables(vault, &state));
             }
@@ -97,7 +63,8 @@ impl Attempt {
         driver: &dyn Driver,
         answers: &mpsc::Sender<Event>,
     ) -> Infallible {
-        let (Some(keeper), Ok((_, task))) = (self.shared.keeper(), self.task()) else {
+        let (Some(keeper), Ok((_, task))) = (self.shared.login(SERVICE).keeper(), self.task())
+        else {
             return std::future::pending().await;
         };
         let Some(vault) = &task.vault else {
@@ -105,25 +72,20 @@ impl Attempt {
         };
         let mut state = keeper.state();
         loop {
-            let now = state.borrow_and_update().clone();
-            if now.token.is_some() && now.generation != self.shared.given() {
-                if let Err(problem) = self.give_token(task, vault, &now).await {
-                    warn!(id = %self.id, problem, "cannot give the task its new token of Vault");
-                }
-                // The leases of the old token are gone.
-                if let Some(watch) = self.shared.watch() {
-                    watch.refresh();
-                }
-                self.react_to_token(vault, driver, answers).await;
+            let now = self.next_token(SERVICE, &mut state).await;
+            if let Err(problem) = self.give_vault_token(task, vault, &now).await {
+                warn!(id = %self.id, problem, "cannot give the task its new token of Vault");
             }
-            if state.changed().await.is_err() {
-                return std::future::pending().await;
+            // The leases of the old token are gone.
+            if let Some(watch) = self.shared.watch() {
+                watch.refresh();
             }
+            self.react_to_token(vault, driver, answers).await;
         }
     }
 
     /// Returns the keeper of the task's token.
-    fn keeper(
+    fn vault_keeper(
         &self,
         task: &Task,
         vault: &Vault,
@@ -140,34 +102,28 @@ impl Attempt {
                 "this node has no Vault: set vault.enabled and vault.address in its configuration";
             return Err(hook(problem.to_owned()));
         };
-        let name = cluster_identity("vault", &vault.cluster);
-        let identity = Signer::new(self, task, name, node.audience());
-        Ok(self.shared.keeper_or(|| {
-            let may_expire = vault.allow_token_expiration;
-            let (role, namespace) = (vault.role.as_str(), vault.namespace.as_str());
-            let setup = node.setup(role, namespace, may_expire, Arc::new(identity), known);
-            Keeper::spawn(setup, self.context.ids.rng())
-        }))
+        let login = NewLogin {
+            service: SERVICE,
+            provider: node.login(&vault.role, &vault.namespace),
+            cluster: &vault.cluster,
+            audience: node.audience(),
+            may_expire: vault.allow_token_expiration,
+            known,
+        };
+        Ok(self.login_keeper(task, login))
     }
 
-    async fn give_token(&self, task: &Task, vault: &Vault, state: &State) -> Result<(), String> {
-        self.shared.give(state.generation);
-        let (Some(dirs), Some(token)) = (self.dirs(task), state.token.clone()) else {
-            return Ok(());
-        };
+    async fn give_vault_token(
+        &self,
+        task: &Task,
+        vault: &Vault,
+        state: &State,
+    ) -> Result<(), String> {
+        self.shared.login(SERVICE).give(state);
         if vault.disable_file {
             return Ok(());
         }
-        let facts = self.facts();
-        let user = self
-            .env(&facts)
-            .map_err(|failure| failure.message)?
-            .interpolate(&task.user);
-        let written = blocking::spawn(move || {
-            identities::write_secret(&dirs, &user, &token_file(), token.expose())
-        });
-        let written = written.await.unwrap_or_else(|error| Err(error.to_string()));
-        written.map_err(|error| format!("the token of Vault: {error}"))
+        self.write_token(SERVICE, task, state).await
     }
 
     fn vault_variables(&self, vault: &Vault, state: &State) -> BTreeMap<String, String> {
@@ -210,31 +166,9 @@ impl Attempt {
                         service_kit::run::chain(&error)
                     ),
                 };
-                self.tell_vault(answers, message).await;
+                self.tell_login(SERVICE, answers, message).await;
             }
             ChangeMode::Noop | ChangeMode::Script => {}
         }
-    }
-
-    async fn tell_vault(&self, answers: &mpsc::Sender<Event>, message: String) {
-        let task = self.id.task.clone();
-        let _ = answers.send(Event::VaultMessage { task, message }).await;
-    }
-}
-
-fn token_file() -> AllocPath {
-    AllocPath::Task(PathBuf::from(FILE))
-}
-
-impl Identity for Signer {
-    fn token(&self) -> BoxFuture<'static, Result<Token, IdentityError>> {
-        let signing = self.sign();
-        Box::pin(async move {
-            match signing.await {
-                Ok(token) => Ok(Token::new(token.expose())),
-                Err(SigningError::Unavailable(reason)) => Err(IdentityError::Unavailable(reason)),
-                Err(SigningError::Refused(reason)) => Err(IdentityError::Refused(reason)),
-            }
-        })
     }
 }

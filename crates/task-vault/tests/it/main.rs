@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attributes;
 mod keeper;
-mod probe;
 mod secrets;
 mod support;

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use login_provider::Keeper;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use service_kit::Clock;
-use task_vault::{Keeper, Secrets};
+use task_vault::Secrets;
 use template::Lookup;
 use template::source::{Answer, Hidden, Source as _};
 use template_watch::Watch;
@@ -25,7 +26,7 @@ async fn task(vault: &Vault) -> Task {
     let node = node(vault);
     let (keeper, _) = keeper(&node, "web", None);
     until(&keeper, |state| state.token.is_some()).await;
-    let secrets = Secrets::new(&node, &keeper, Clock::real());
+    let secrets = Secrets::new(&node, "", keeper.token(), Clock::real());
     let watch = Watch::spawn(Arc::new(secrets), StdRng::seed_from_u64(2));
     Task { keeper, watch }
 }

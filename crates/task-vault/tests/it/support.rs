@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use login_provider::{Identity, IdentityError, Keeper, Setup, State};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use task_vault::{Identity, IdentityError, Keeper, Node, State};
+use task_vault::Node;
 use vault::{Client, Token, VaultConfig};
 use vault_test_kit::Vault;
 
@@ -46,8 +47,12 @@ pub(crate) fn node(vault: &Vault) -> Node {
 
 pub(crate) fn keeper(node: &Node, role: &str, known: Option<Token>) -> (Keeper, Arc<Signer>) {
     let signer = Arc::new(Signer::default());
-    let identity: Arc<dyn Identity> = Arc::clone(&signer) as _;
-    let setup = node.setup(role, "", false, identity, known);
+    let setup = Setup {
+        provider: node.login(role, ""),
+        identity: Arc::clone(&signer) as _,
+        may_expire: false,
+        known,
+    };
     (Keeper::spawn(setup, StdRng::seed_from_u64(1)), signer)
 }
 

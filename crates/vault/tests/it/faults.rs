@@ -53,7 +53,10 @@ async fn a_server_that_is_down_or_slow_is_named() {
     vault.stop();
     let failure = client.read("kv/x", None, &token).await.unwrap_err();
     assert!(
-        matches!(failure, Failure::Call(http_client::Failure::Unreachable { .. })),
+        matches!(
+            failure,
+            Failure::Call(http_client::Failure::Unreachable { .. })
+        ),
         "{failure:?}"
     );
     assert!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alloc_network::Networks;
 use csi_node::Storage as Volumes;
-use fingerprint::{Agent, Offers, Plugins, changes};
+use fingerprint::{Agent, Offers, Plugins, Probe, changes};
 use futures::future::join_all;
 use model::Node;
 use rand::RngExt as _;
@@ -34,11 +34,9 @@ pub(super) struct Machine {
     pub(super) volumes: Option<Arc<Volumes>>,
     /// Attributes of the networks, as last probed.
     pub(super) offered: Mutex<BTreeMap<String, String>>,
-    /// `None`: the node has no Vault.
-    pub(super) vault: Option<task_vault::Probe>,
     pub(super) meta: Arc<NodeMeta>,
-    /// `None`: the node has no Consul.
-    pub(super) consul: Option<task_consul::Probe>,
+    /// Of Vault and Consul, if the node has them.
+    pub(super) probes: Vec<Probe>,
 }
 
 impl Machine {
@@ -54,8 +52,7 @@ impl Machine {
             .map(|(name, driver)| (*name, driver.fingerprint()))
             .collect();
         let mut probed = self.offered().clone();
-        probed.extend(self.vault.iter().flat_map(task_vault::Probe::attributes));
-        probed.extend(self.consul.iter().flat_map(task_consul::Probe::attributes));
+        probed.extend(self.probes.iter().flat_map(Probe::attributes));
         let mut plugins = Plugins::default();
         if let Some(volumes) = &self.volumes {
             probed.insert(model::csi::CSI_ATTRIBUTE.to_owned(), "true".to_owned());
@@ -74,8 +71,8 @@ impl Machine {
         fingerprint::node(config, agent, &self.offers)
     }
 
-    /// Lets the drivers, the networks and the clients of Vault and Consul probe their environment and repair what other programs have
-    /// changed, all at once.
+    /// Lets the drivers, the networks and the clients of Vault and Consul probe their environment and repair what
+    /// other programs have changed, all at once.
     pub(super) async fn refresh(&self) {
         let drivers = join_all(self.drivers.values().map(|driver| driver.refresh()));
         let networks = async {
@@ -90,24 +87,15 @@ impl Machine {
                 *self.offered() = offer.attributes();
             }
         };
-        let vault = async {
-            if let Some(vault) = &self.vault {
-                vault.refresh().await;
-            }
-        };
-        let consul = async {
-            if let Some(consul) = &self.consul {
-                consul.refresh().await;
-            }
-        };
-        tokio::join!(drivers, networks, vault, consul);
+        let services = join_all(self.probes.iter().map(|probe| probe.refresh()));
+        tokio::join!(drivers, networks, services);
     }
 
     fn interval(&self, usual: Duration, rng: &mut StdRng) -> Duration {
         let jitter = rng.random();
-        let vault = self.vault.as_ref().map(|it| it.interval(usual, jitter));
-        let consul = self.consul.as_ref().map(|it| it.interval(usual, jitter));
-        vault.into_iter().chain(consul).min().unwrap_or(usual)
+        let intervals = self.probes.iter();
+        let intervals = intervals.map(|probe| probe.interval(usual, jitter));
+        intervals.min().unwrap_or(usual)
     }
 
     fn offered(&self) -> MutexGuard<'_, BTreeMap<String, String>> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use alloc_network::Networks;
 use csi_node::Storage as Volumes;
+use fingerprint::Probe;
 use gateway_calls::Gateways;
 use local_state::{CertificateFiles, CertifiedId, Opened};
 use service_kit::{IdSource, Transport};
@@ -43,6 +44,28 @@ pub(super) fn open_vault(config: &Config) -> Result<Option<task_vault::Node>, Er
         problem,
     })?;
     Ok(Some(task_vault::Node::new(client, &config.vault)))
+}
+
+/// Returns the probes of the services that the node has.
+pub(super) fn probes(
+    vault: Option<&task_vault::Node>,
+    consul: Option<&task_consul::Node>,
+) -> Vec<Probe> {
+    let vault = vault.map(|node| {
+        let client = node.client().clone();
+        Probe::new("Vault", move || {
+            let client = client.clone();
+            Box::pin(async move { task_vault::attributes::read(&client).await })
+        })
+    });
+    let consul = consul.map(|node| {
+        let client = node.client().clone();
+        Probe::new("Consul", move || {
+            let client = client.clone();
+            Box::pin(async move { task_consul::attributes::read(&client).await })
+        })
+    });
+    vault.into_iter().chain(consul).collect()
 }
 
 /// Opens the storage of volumes; `None` on a node without a data directory.

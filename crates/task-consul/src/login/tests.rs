@@ -1,10 +1,14 @@
 //! Tokens against the stand-in for Consul.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use consul::ConsulConfig;
 use consul_test_kit::Consul;
+use login_provider::{Identity, IdentityError, Keeper, Setup, State};
 use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use tokio::time::timeout;
 
 use super::*;
@@ -26,7 +30,12 @@ fn keeper(consul: &Consul, method: &str, known: Option<Token>) -> Keeper {
         ..ConsulConfig::default()
     };
     let node = Node::new(Client::open(&config).unwrap(), &config);
-    let setup = node.setup("web", ("", ""), Arc::new(Jwt), known, Clock::real());
+    let setup = Setup {
+        provider: node.login("web", ("", ""), Clock::real()),
+        identity: Arc::new(Jwt),
+        may_expire: false,
+        known,
+    };
     Keeper::spawn(setup, StdRng::seed_from_u64(1))
 }
 
@@ -53,7 +62,7 @@ async fn a_token_is_used_again_and_ends_with_its_task() {
     drop(first);
     let second = keeper(&consul, "nomad-workloads", Some(token.clone()));
     assert_eq!(second.state().borrow().token.as_ref(), Some(&token));
-    second.log_out().await;
+    second.revoke().await;
     assert!(consul.tokens().is_empty());
     // A token that has ended is replaced.
     let third = keeper(&consul, "nomad-workloads", Some(token.clone()));

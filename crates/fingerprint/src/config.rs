@@ -1,10 +1,8 @@
 //! Settings of the machine's record: the operator's figures, names, reservations and offers.
 //!
-//! The sections and their doc comments are part of the node's configuration file, which an agent
-//! prints with [`SOURCE`].
+//! They are part of the node's configuration file, which an agent prints with [`SOURCE`].
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use model::NodePool;
@@ -14,37 +12,109 @@ use serde::{Deserialize, Serialize};
 /// The source of the sections, for a configuration file that explains itself.
 pub const SOURCE: &str = include_str!("config.rs");
 
-/// Settings that the node's record depends on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config {
-    /// The node's name; `None`: the machine's host name.
-    pub name: Option<String>,
-    pub datacenter: String,
-    pub node_pool: String,
-    /// Empty: none.
-    pub node_class: String,
-    pub meta: BTreeMap<String, String>,
-    /// `None`: the source address of the default route.
-    pub host_ip: Option<IpAddr>,
-    /// Alias → addresses.
-    pub host_networks: BTreeMap<String, HostNetworkConfig>,
-    /// Name → directory.
-    pub host_volumes: BTreeMap<String, HostVolumeConfig>,
-    /// Total of all cores in MHz; 0: as found.
-    pub cpu_total_compute: u64,
-    /// In MiB; 0: as found.
-    pub memory_total_mb: u64,
-    /// In MiB; 0: the size of the allocations' file system.
-    pub disk_total_mb: u64,
-    pub reserved: ReservedConfig,
-    /// A core list such as `0-3,7`; empty: all cores that the agent may run on.
-    pub reservable_cores: String,
-    /// 0: no limit.
-    pub node_max_allocs: u32,
-    pub devices: Vec<DeviceConfig>,
-    pub min_dynamic_port: u16,
-    /// Inclusive.
-    pub max_dynamic_port: u16,
+/// Declares `pub struct Config` of an agent, in its `config.rs`, from the settings of the node's record and its
+/// own. Own fields have a default, as in `pub gateways: Vec<String> = Vec::new(),`.
+///
+/// It is a macro because serde's `flatten` neither rejects unknown keys nor knows the line of a wrong value. The
+/// comments are printed by `-print-config`, so they are written for operators.
+#[macro_export]
+macro_rules! config {
+    ($($own:tt)*) => {
+        $crate::declare_config! {
+            pub struct Config {
+                /// The node's name; by default the host name.
+                pub name: Option<String> = None,
+                /// Datacenter of the node; jobs list the datacenters that they may run in.
+                pub datacenter: String = "dc1".to_owned(),
+                /// Pool of the node; a job runs in one pool.
+                pub node_pool: String = "default".to_owned(),
+                /// Free name for the kind of machine; empty: none.
+                pub node_class: String = String::new(),
+                /// Free metadata, read in jobs as `${meta.rack}`.
+                pub meta: std::collections::BTreeMap<String, String> = Default::default(),
+                /// Address of tasks' ports; by default the source address of the default route.
+                pub host_ip: Option<std::net::IpAddr> = None,
+                /// More addresses for ports, by the alias that a port's `host_network` names, as in
+                /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`.
+                pub host_networks: std::collections::BTreeMap<String, $crate::HostNetworkConfig> =
+                    Default::default(),
+                /// Directories that jobs may ask for, by the name in a volume's `source`, as in
+                /// `[host_volumes.data]`.
+                pub host_volumes: std::collections::BTreeMap<String, $crate::HostVolumeConfig> =
+                    Default::default(),
+                /// Total of all cores, in MHz; 0: detected.
+                pub cpu_total_compute: u64 = 0,
+                /// In MiB; 0: detected.
+                pub memory_total_mb: u64 = 0,
+                /// In MiB; 0: the size of the file system of `data_dir`.
+                pub disk_total_mb: u64 = 0,
+                /// Resources of the machine that are withheld from allocations.
+                pub reserved: $crate::ReservedConfig = Default::default(),
+                /// Cores that may be dedicated to a task, as in `0-3,7`; empty: all that the agent may run on,
+                /// except `reserved.cores`.
+                pub reservable_cores: String = String::new(),
+                /// Maximum number of allocations on the node; 0: as many as fit.
+                pub node_max_allocs: u32 = 0,
+                /// Devices that may be assigned to tasks: `[[devices]]` with `vendor`, `type`, `name`,
+                /// `instances` (their ids), `unhealthy` (ids that are not assigned), `attributes` and `env`, the
+                /// variable that lists a task's instances.
+                pub devices: Vec<$crate::DeviceConfig> = Vec::new(),
+                /// First port of the range for dynamic ports. Source: Nomad's default.
+                pub min_dynamic_port: u16 = 20_000,
+                /// Last port of the range, inclusive.
+                pub max_dynamic_port: u16 = 32_000,
+            }
+            $($own)*
+        }
+    };
+}
+
+/// The second half of [`config!`](crate::config!): the struct with both sets of fields.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare_config {
+    (@struct $( $(#[$attribute:meta])* pub $field:ident: $kind:ty = $default:expr, )*) => {
+        #[derive(Clone, Debug, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Config {
+            $( $(#[$attribute])* pub $field: $kind, )*
+        }
+
+        impl Default for Config {
+            fn default() -> Self {
+                Self {
+                    $( $field: $default, )*
+                }
+            }
+        }
+    };
+    (pub struct Config { $($shared:tt)* } pub struct Config {}) => {
+        $crate::declare_config! { @struct $($shared)* }
+    };
+    (
+        pub struct Config {
+            $( $(#[$attribute:meta])* pub $field:ident: $kind:ty = $default:expr, )*
+        }
+        pub struct Config { $($own:tt)* }
+    ) => {
+        $crate::declare_config! {
+            @struct $( $(#[$attribute])* pub $field: $kind = $default, )* $($own)*
+        }
+
+        impl Config {
+            /// Returns the settings of the node's record.
+            pub fn fingerprint(&self) -> $crate::Config {
+                $crate::Config {
+                    $( $field: self.$field.clone(), )*
+                }
+            }
+        }
+    };
+}
+
+// The settings alone.
+config! {
+    pub struct Config {}
 }
 
 impl Config {

@@ -1,7 +1,5 @@
 //! Configuration of the agent, read once at start.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,86 +21,47 @@ pub use vault::VaultConfig;
 
 use crate::error::Error;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The first gateways to call, as in `http://10.0.0.1:4646`; they name the others.
-    #[serde(with = "service_kit::address::list")]
-    pub gateways: Vec<String>,
-    /// Directory of the node's identity, state and allocations. Without one nothing survives a
-    /// restart and only `mock_driver` is available, for simulations.
-    pub data_dir: Option<PathBuf>,
-    /// Address of the node's own server (logs); gateways have to reach it.
-    pub listen: ListenConfig,
-    pub tls: TlsConfig,
-    pub introduction: IntroductionConfig,
-    pub telemetry: TelemetryConfig,
-    /// Serves metrics of each running task whose driver knows its use: docker, and raw_exec with cgroup
-    /// v2. Each task has ten series, with the id of its allocation.
-    pub publish_allocation_metrics: bool,
-    /// The node's name; by default the host name.
-    pub name: Option<String>,
-    /// Datacenter of the node; jobs list the datacenters that they may run in.
-    pub datacenter: String,
-    /// Value of `${node.region}` in tasks; the region of the cluster, which is the gateways' `tls.region`.
-    pub region: String,
-    /// Pool of the node; a job runs in one pool.
-    pub node_pool: String,
-    /// Free name for the kind of machine; empty: none.
-    pub node_class: String,
-    /// Free metadata, read in jobs as `${meta.rack}`.
-    pub meta: BTreeMap<String, String>,
-    /// Address of tasks' ports; by default the source address of the default route.
-    pub host_ip: Option<IpAddr>,
-    /// More addresses for ports, by the alias that a port's `host_network` names, as in
-    /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`.
-    pub host_networks: BTreeMap<String, HostNetworkConfig>,
-    /// Directories that jobs may ask for, by the name in a volume's `source`, as in
-    /// `[host_volumes.data]`.
-    pub host_volumes: BTreeMap<String, HostVolumeConfig>,
-    /// Total of all cores, in MHz; 0: detected.
-    pub cpu_total_compute: u64,
-    /// In MiB; 0: detected.
-    pub memory_total_mb: u64,
-    /// In MiB; 0: the size of the file system of `data_dir`.
-    pub disk_total_mb: u64,
-    /// Resources of the machine that are withheld from allocations.
-    pub reserved: ReservedConfig,
-    /// Cores that may be dedicated to a task, as in `0-3,7`; empty: all that the agent may run on,
-    /// except `reserved.cores`.
-    pub reservable_cores: String,
-    /// Maximum number of allocations on the node; 0: as many as fit.
-    pub node_max_allocs: u32,
-    /// Devices that may be assigned to tasks: `[[devices]]` with `vendor`, `type`, `name`,
-    /// `instances` (their ids), `unhealthy` (ids that are not assigned), `attributes` and `env`, the
-    /// variable that lists a task's instances.
-    pub devices: Vec<DeviceConfig>,
-    /// First port of the range for dynamic ports. Source: Nomad's default.
-    pub min_dynamic_port: u16,
-    /// Last port of the range, inclusive.
-    pub max_dynamic_port: u16,
-    pub drivers: DriversConfig,
-    pub network: NetworkConfig,
-    pub vault: VaultConfig,
-    pub consul: ConsulConfig,
-    pub dns: DnsConfig,
-    /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
-    /// Nomad's default.
-    #[serde(with = "duration")]
-    pub max_kill_timeout: Duration,
-    pub gc: GcConfig,
-    pub artifact: ArtifactConfig,
-    /// Interval of fingerprinting the machine.
-    #[serde(with = "duration")]
-    pub fingerprint_interval: Duration,
-    /// Kill every task when the agent ends, as a power cut would; for development. By default tasks
-    /// go on without the agent.
-    pub stop_tasks_on_exit: bool,
-    /// Refuse commands beside the node's tasks (`kafila alloc exec`).
-    pub disable_remote_exec: bool,
-    /// Time that open RPCs may take after the signal that ends the agent.
-    #[serde(with = "duration")]
-    pub shutdown_grace_period: Duration,
+fingerprint::config! {
+    pub struct Config {
+        /// The first gateways to call, as in `http://10.0.0.1:4646`; they name the others.
+        #[serde(with = "service_kit::address::list")]
+        pub gateways: Vec<String> = vec!["http://127.0.0.1:4646".to_owned()],
+        /// Directory of the node's identity, state and allocations. Without one nothing survives a
+        /// restart and only `mock_driver` is available, for simulations.
+        pub data_dir: Option<PathBuf> = None,
+        /// Address of the node's own server (logs); gateways have to reach it.
+        pub listen: ListenConfig = ListenConfig::default(),
+        pub tls: TlsConfig = TlsConfig::default(),
+        pub introduction: IntroductionConfig = IntroductionConfig::default(),
+        pub telemetry: TelemetryConfig = TelemetryConfig::default(),
+        /// Serves metrics of each running task whose driver knows its use: docker, and raw_exec with cgroup
+        /// v2. Each task has ten series, with the id of its allocation.
+        pub publish_allocation_metrics: bool = false,
+        /// Value of `${node.region}` in tasks; the region of the cluster, which is the gateways' `tls.region`.
+        pub region: String = "global".to_owned(),
+        pub drivers: DriversConfig = DriversConfig::default(),
+        pub network: NetworkConfig = NetworkConfig::default(),
+        pub vault: VaultConfig = VaultConfig::default(),
+        pub consul: ConsulConfig = ConsulConfig::default(),
+        pub dns: DnsConfig = DnsConfig::default(),
+        /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
+        /// Nomad's default.
+        #[serde(with = "duration")]
+        pub max_kill_timeout: Duration = Limits::default().max_kill_timeout,
+        pub gc: GcConfig = GcConfig::default(),
+        pub artifact: ArtifactConfig = ArtifactConfig::default(),
+        /// Interval of fingerprinting the machine.
+        #[serde(with = "duration")]
+        pub fingerprint_interval: Duration = Duration::from_secs(60),
+        /// Kill every task when the agent ends, as a power cut would; for development. By default tasks
+        /// go on without the agent.
+        pub stop_tasks_on_exit: bool = false,
+        /// Refuse commands beside the node's tasks (`kafila alloc exec`).
+        pub disable_remote_exec: bool = false,
+        /// Time that open RPCs may take after the signal that ends the agent.
+        #[serde(with = "duration")]
+        pub shutdown_grace_period: Duration = DEFAULT_SHUTDOWN_GRACE_PERIOD,
+    }
 }
 
 /// Task drivers of the node.
@@ -138,50 +97,6 @@ pub struct GcConfig {
     pub inode_usage_threshold: u8,
     /// Allocations on the node, running ones included.
     pub max_allocs: usize,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            gateways: vec!["http://127.0.0.1:4646".to_owned()],
-            data_dir: None,
-            listen: ListenConfig::default(),
-            tls: TlsConfig::default(),
-            introduction: IntroductionConfig::default(),
-            telemetry: TelemetryConfig::default(),
-            publish_allocation_metrics: false,
-            name: None,
-            datacenter: "dc1".to_owned(),
-            region: "global".to_owned(),
-            node_pool: "default".to_owned(),
-            node_class: String::new(),
-            meta: BTreeMap::new(),
-            host_ip: None,
-            host_networks: BTreeMap::new(),
-            host_volumes: BTreeMap::new(),
-            cpu_total_compute: 0,
-            memory_total_mb: 0,
-            disk_total_mb: 0,
-            reserved: ReservedConfig::default(),
-            reservable_cores: String::new(),
-            node_max_allocs: 0,
-            devices: Vec::new(),
-            min_dynamic_port: 20_000,
-            max_dynamic_port: 32_000,
-            drivers: DriversConfig::default(),
-            network: NetworkConfig::default(),
-            vault: VaultConfig::default(),
-            consul: ConsulConfig::default(),
-            dns: DnsConfig::default(),
-            max_kill_timeout: Limits::default().max_kill_timeout,
-            gc: GcConfig::default(),
-            artifact: ArtifactConfig::default(),
-            fingerprint_interval: Duration::from_secs(60),
-            stop_tasks_on_exit: false,
-            disable_remote_exec: false,
-            shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
-        }
-    }
 }
 
 impl Default for DriversConfig {
@@ -233,29 +148,6 @@ impl GcConfig {
 }
 
 impl Config {
-    /// Returns the settings of the node's record.
-    pub(crate) fn fingerprint(&self) -> fingerprint::Config {
-        fingerprint::Config {
-            name: self.name.clone(),
-            datacenter: self.datacenter.clone(),
-            node_pool: self.node_pool.clone(),
-            node_class: self.node_class.clone(),
-            meta: self.meta.clone(),
-            host_ip: self.host_ip,
-            host_networks: self.host_networks.clone(),
-            host_volumes: self.host_volumes.clone(),
-            cpu_total_compute: self.cpu_total_compute,
-            memory_total_mb: self.memory_total_mb,
-            disk_total_mb: self.disk_total_mb,
-            reserved: self.reserved.clone(),
-            reservable_cores: self.reservable_cores.clone(),
-            node_max_allocs: self.node_max_allocs,
-            devices: self.devices.clone(),
-            min_dynamic_port: self.min_dynamic_port,
-            max_dynamic_port: self.max_dynamic_port,
-        }
-    }
-
     /// Refuses invalid settings, and settings that every gateway would refuse, before anything
     /// starts: a retry would not help.
     ///
@@ -297,6 +189,7 @@ fn check_interval(field: &'static str, interval: Duration) -> Result<(), (&'stat
 
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
+    const SHARED: &'static str = fingerprint::config::SOURCE;
     const SECTION_SOURCES: &'static [&'static str] = &[
         artifact_fetch::config::SOURCE,
         docker_driver::config::SOURCE,

@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use super::alloc::{exec, logs};
+use super::alloc::{exec, target};
 use crate::args::action::Action;
 use crate::context::Context;
 use crate::error::Error;
@@ -25,7 +25,7 @@ pub(super) async fn run(context: &Context, args: &Action) -> Result<Exit, Error>
         }
         (None, job) => {
             let job = job.as_deref().unwrap_or_default();
-            logs::of_job(context, job, args.group.as_deref()).await?
+            target::of_job(context, job, args.group.as_deref()).await?
         }
     };
     let start = v1::ExecStart {

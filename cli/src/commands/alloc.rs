@@ -11,4 +11,5 @@ pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod stop;
 mod tail;
+pub(crate) mod target;
 mod tty;

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::escape::Escape;
-use super::logs::{choose_task, of_job};
+use super::target::{choose_task, of_job};
 use super::tty::{self, RawMode};
 use crate::args::alloc::Exec;
 use crate::context::Context;

@@ -3,8 +3,8 @@
 use kafila_client::Opened;
 use proto::v1;
 
-use super::logs::of_job;
 use super::tail::LastLines;
+use super::target::of_job;
 use crate::alloc_state::has_ended;
 use crate::args::alloc::fs::Fs;
 use crate::context::Context;

@@ -1,0 +1,69 @@
+//! Start position in a task's output, by the flags.
+
+use crate::args::alloc::Logs;
+
+/// Lines of `-tail` without -n or -c. Source: Nomad's command line.
+const DEFAULT_TAIL_LINES: u32 = 10;
+
+/// Start position in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Beginning,
+    LastBytes(u64),
+    LastLines(u32),
+}
+
+impl Start {
+    pub(super) fn of(args: &Logs) -> Self {
+        match (args.bytes, args.lines) {
+            (Some(bytes), _) => Self::LastBytes(bytes),
+            (None, Some(lines)) => Self::LastLines(lines),
+            (None, None) if args.tail => Self::LastLines(DEFAULT_TAIL_LINES),
+            (None, None) => Self::Beginning,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> Logs {
+        Logs {
+            id: Some("8a3f".to_owned()),
+            task: None,
+            follow: false,
+            tail: false,
+            lines: None,
+            bytes: None,
+            stderr: false,
+            stdout: false,
+            task_flag: None,
+            job: None,
+            group: None,
+        }
+    }
+
+    #[test]
+    fn a_number_of_lines_or_bytes_means_the_end() {
+        assert_eq!(Start::of(&args()), Start::Beginning);
+        assert_eq!(
+            Start::of(&Logs {
+                tail: true,
+                ..args()
+            }),
+            Start::LastLines(10)
+        );
+        let lines = Logs {
+            lines: Some(3),
+            ..args()
+        };
+        assert_eq!(Start::of(&lines), Start::LastLines(3));
+        let bytes = Logs {
+            tail: true,
+            bytes: Some(9),
+            ..args()
+        };
+        assert_eq!(Start::of(&bytes), Start::LastBytes(9));
+    }
+}

@@ -46,7 +46,7 @@ pub use self::limits::MAX_TOTAL_COUNT;
 
 /// A job that may be stored.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Admitted {
+pub struct CanonicalJob {
     pub job: model::Job,
     /// Legal but probably unintended, a sentence each.
     pub warnings: Vec<String>,
@@ -59,9 +59,9 @@ pub struct Admitted {
 ///
 /// # Errors
 /// All errors of the job, each with the path of its field, the problem and the fix.
-pub fn canonicalise(spec: &spec::Job, now: Timestamp) -> Result<Admitted, FieldErrors> {
+pub fn canonicalise(spec: &spec::Job, now: Timestamp) -> Result<CanonicalJob, FieldErrors> {
     let mut check = Check::default();
     let job = job::job(&mut check, spec, now);
     let (errors, warnings) = check.finish();
-    errors.into_result(Admitted { job, warnings })
+    errors.into_result(CanonicalJob { job, warnings })
 }

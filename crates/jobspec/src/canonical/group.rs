@@ -37,7 +37,7 @@ pub(super) fn group(
         check,
         path,
         &spec.volumes,
-        volume::Around {
+        volume::GroupFacts {
             job_type,
             canaries,
             count,
@@ -65,13 +65,13 @@ pub(super) fn group(
         constraint::Level::JobOrGroup,
     );
     signal::imply(&mut constraints, &tasks);
-    let place = service::Place {
+    let context = service::Context {
         job: inherited.job_name,
         group: &name,
         task: None,
         ports: &ports,
     };
-    let services = service::services(check, path, &spec.services, &place);
+    let services = service::services(check, path, &spec.services, &context);
     service::check_tasks(check, path, &services, &tasks);
     service::check_scripts(check, path, &services, &tasks);
     service::check_providers(check, path, &spec.services, &spec.tasks);

@@ -11,7 +11,7 @@ use model::service::{AddressMode, CheckType, OnUpdate, Provider, Service};
 use model::{Constraint, Operator};
 
 pub(super) use self::providers::check_providers;
-pub(super) use self::rules::Place;
+pub(super) use self::rules::Context;
 use self::rules::{on_update, port_problem};
 use super::check::{Check, Path};
 use super::{driver_config, environment};
@@ -29,7 +29,7 @@ pub(super) fn services(
     check: &mut Check,
     path: &Path,
     specs: &[spec::Service],
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) -> Vec<Service> {
     if specs.len() > MAX_SERVICES {
         let message = format!(
@@ -43,7 +43,7 @@ pub(super) fn services(
     let mut services = Vec::with_capacity(specs.len());
     for (position, spec) in specs.iter().enumerate() {
         let path = path.at("service", position);
-        let service = service(check, &path, spec, place);
+        let service = service(check, &path, spec, context);
         if !known.insert((service.name.clone(), service.port.clone())) {
             let message = format!(
                 "Service {:?} is defined twice with the port {:?}: rename one of them",
@@ -56,14 +56,14 @@ pub(super) fn services(
     services
 }
 
-fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'_>) -> Service {
+fn service(check: &mut Check, path: &Path, spec: &spec::Service, context: &Context<'_>) -> Service {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let provider = providers::provider(check, path, spec);
-    let name = name(check, path, spec.name.as_deref(), place);
+    let name = name(check, path, spec.name.as_deref(), context);
     let port = text(&spec.port);
-    self::port(check, path, &port, &name, place);
+    self::port(check, path, &port, &name, context);
     let task = text(&spec.task);
-    if let Some(own) = place.task
+    if let Some(own) = context.task
         && !task.is_empty()
         && task != own
     {
@@ -74,7 +74,7 @@ fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'
     }
     let on_update = on_update(check, path, spec.on_update.as_deref(), OnUpdate::default());
     let service = Service {
-        address_mode: address_mode(check, path, spec, place),
+        address_mode: address_mode(check, path, spec, context),
         address: text(&spec.address),
         tags: tags(check, path, "tags", &spec.tags),
         canary_tags: tags(check, path, "canary_tags", &spec.canary_tags),
@@ -86,20 +86,20 @@ fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'
         port,
         ..providers::consul_parts(check, path, spec, provider)
     };
-    let checks = checks::checks(check, path, spec, &service, place);
+    let checks = checks::checks(check, path, spec, &service, context);
     Service { checks, ..service }
 }
 
-fn name(check: &mut Check, path: &Path, name: Option<&str>, place: &Place<'_>) -> String {
-    let base = match place.task {
-        Some(task) => format!("{}-{}-{task}", place.job, place.group),
-        None => format!("{}-{}", place.job, place.group),
+fn name(check: &mut Check, path: &Path, name: Option<&str>, context: &Context<'_>) -> String {
+    let base = match context.task {
+        Some(task) => format!("{}-{}-{task}", context.job, context.group),
+        None => format!("{}-{}", context.job, context.group),
     };
     let name = match name.filter(|name| !name.is_empty()) {
         Some(name) => name
-            .replace("${JOB}", place.job)
-            .replace("${TASKGROUP}", place.group)
-            .replace("${TASK}", place.task.unwrap_or_default())
+            .replace("${JOB}", context.job)
+            .replace("${TASKGROUP}", context.group)
+            .replace("${TASK}", context.task.unwrap_or_default())
             .replace("${BASE}", &base),
         None => base,
     };
@@ -139,8 +139,8 @@ fn without_references(text: &str) -> String {
     plain + rest
 }
 
-fn port(check: &mut Check, path: &Path, port: &str, service: &str, place: &Place<'_>) {
-    if let Some(problem) = port_problem(port, service, place) {
+fn port(check: &mut Check, path: &Path, port: &str, service: &str, context: &Context<'_>) {
+    if let Some(problem) = port_problem(port, service, context) {
         check.error(path.field("port"), problem);
     }
 }
@@ -149,10 +149,10 @@ fn address_mode(
     check: &mut Check,
     path: &Path,
     spec: &spec::Service,
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) -> AddressMode {
     let mode = spec.address_mode.as_deref().unwrap_or_default();
-    let found = rules::address_mode(check, path, mode, &AddressMode::ALL, place);
+    let found = rules::address_mode(check, path, mode, &AddressMode::ALL, context);
     let found = found.unwrap_or_default();
     if spec
         .address

@@ -75,13 +75,13 @@ pub(super) fn task(
         .copied()
         .chain(own_ports)
         .collect();
-    let place = service::Place {
+    let context = service::Context {
         job: group_context.job_name,
         group: group_context.group_name,
         task: Some(&name),
         ports: &ports,
     };
-    let services = service::services(check, path, &spec.services, &place);
+    let services = service::services(check, path, &spec.services, &context);
     Task {
         driver,
         user: spec.user.clone().unwrap_or_default(),

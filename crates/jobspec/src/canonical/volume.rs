@@ -13,7 +13,7 @@ use super::check::{Check, Path};
 
 /// The facts of group and job that the checks of a volume need.
 #[derive(Clone, Copy)]
-pub(super) struct Around {
+pub(super) struct GroupFacts {
     pub(super) job_type: JobType,
     /// Updates of the group try new versions out beside old ones.
     pub(super) canaries: bool,
@@ -25,11 +25,11 @@ pub(super) fn volumes(
     check: &mut Check,
     path: &Path,
     specs: &BTreeMap<String, spec::VolumeRequest>,
-    around: Around,
+    group: GroupFacts,
 ) -> BTreeMap<String, VolumeRequest> {
     let volumes = specs.iter().map(|(name, spec)| {
         let path = path.labelled("volume", Some(name), 0);
-        (name.clone(), volume(check, &path, spec, around))
+        (name.clone(), volume(check, &path, spec, group))
     });
     volumes.collect()
 }
@@ -38,7 +38,7 @@ fn volume(
     check: &mut Check,
     path: &Path,
     spec: &spec::VolumeRequest,
-    around: Around,
+    group: GroupFacts,
 ) -> VolumeRequest {
     let volume_type = match spec.r#type.as_deref().unwrap_or_default() {
         "host" => VolumeType::Host,
@@ -61,12 +61,12 @@ fn volume(
     );
     if per_alloc {
         let field = path.field("per_alloc");
-        if around.job_type.is_per_node() {
+        if group.job_type.is_per_node() {
             let message = "volume cannot be per_alloc for system or sysbatch jobs: leave it out, \
                            each node has one allocation";
             check.error(&field, message);
         }
-        if around.canaries {
+        if group.canaries {
             let message = "volume cannot be per_alloc when canaries are in use: leave one of \
                            them out";
             check.error(&field, message);
@@ -90,7 +90,7 @@ fn volume(
                 check.error(path.field("sticky"), message);
             }
             (
-                csi::access_mode(check, path, spec, around.count),
+                csi::access_mode(check, path, spec, group.count),
                 csi::attachment_mode(check, path, spec.attachment_mode.as_deref()),
             )
         }

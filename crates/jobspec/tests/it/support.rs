@@ -1,23 +1,23 @@
 //! Helpers of the tests: a valid job file to change, parsed and made canonical.
 
-use jobspec::{Admitted, Inputs, Parsed, canonicalise, parse};
+use jobspec::{CanonicalJob, Inputs, Parsed, canonicalise, parse};
 use model::Timestamp;
 
 /// Any point in time will do: nothing depends on it.
 pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000_000_000_000);
 
 /// Reads a file and checks the job; warnings of both steps together, or all errors rendered.
-pub(crate) fn admit(text: &str) -> Result<Admitted, String> {
+pub(crate) fn admit(text: &str) -> Result<CanonicalJob, String> {
     admit_with(text, &Inputs::default())
 }
 
-pub(crate) fn admit_with(text: &str, inputs: &Inputs) -> Result<Admitted, String> {
+pub(crate) fn admit_with(text: &str, inputs: &Inputs) -> Result<CanonicalJob, String> {
     let parsed = parse("test.hcl", text, inputs).map_err(|errors| errors.to_string())?;
     let mut warnings = parsed.warnings;
     let admitted = canonicalise(&parsed.job, NOW)
         .map_err(|errors| parsed.places.locate(&errors).to_string())?;
     warnings.extend(admitted.warnings);
-    Ok(Admitted {
+    Ok(CanonicalJob {
         warnings,
         ..admitted
     })

@@ -6,7 +6,7 @@ use admission::jobs::{
     request_id,
 };
 use gateway_core::{Error, Step, too_large};
-use jobspec::Admitted;
+use jobspec::CanonicalJob;
 use model::{FieldErrors, Job, JobKey, Timestamp};
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
@@ -199,7 +199,7 @@ impl Api {
         &self,
         spec: &v1::Job,
         now: Timestamp,
-    ) -> Result<Admitted, FieldErrors> {
+    ) -> Result<CanonicalJob, FieldErrors> {
         let mut admitted = jobspec::canonicalise(spec, now)?;
         region::put_in(&mut admitted.job, &self.gateway.config.tls.region)?;
         Ok(admitted)

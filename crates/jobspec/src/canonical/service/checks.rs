@@ -7,7 +7,7 @@ use model::service::{
     AddressMode, CheckRestart, CheckType, InitialStatus, Provider, Service, ServiceCheck,
 };
 
-use super::rules::{self, Place, on_update, port_problem};
+use super::rules::{self, Context, on_update, port_problem};
 use crate::canonical::check::{Check, Path};
 use crate::canonical::environment;
 
@@ -29,7 +29,7 @@ pub(super) fn checks(
     path: &Path,
     spec: &spec::Service,
     service: &Service,
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) -> Vec<ServiceCheck> {
     if spec.checks.len() > MAX_CHECKS {
         let message = format!(
@@ -44,7 +44,7 @@ pub(super) fn checks(
     for (position, spec) in spec.checks.iter().enumerate() {
         let path = path.at("check", position);
         let restart = restart(check, &path, spec.check_restart.as_ref().or(inherited));
-        let found = one(check, &path, spec, service, place);
+        let found = one(check, &path, spec, service, context);
         checks.push(ServiceCheck {
             check_restart: restart,
             ..found
@@ -58,7 +58,7 @@ fn one(
     path: &Path,
     spec: &spec::Check,
     service: &Service,
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) -> ServiceCheck {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let check_type = check_type(check, path, spec.r#type.as_deref());
@@ -69,7 +69,7 @@ fn one(
         name: name.unwrap_or_else(default_name),
         check_type,
         port: text(&spec.port),
-        address_mode: address_mode(check, path, spec, place),
+        address_mode: address_mode(check, path, spec, context),
         task: text(&spec.task),
         command: text(&spec.command),
         args: spec.args.clone(),
@@ -108,9 +108,9 @@ fn one(
         check_restart: None,
     };
     if found.check_type == CheckType::Script {
-        script(check, path, &found, service, place);
+        script(check, path, &found, service, context);
     } else {
-        target(check, path, &found, service, place);
+        target(check, path, &found, service, context);
     }
     found
 }
@@ -153,7 +153,7 @@ fn address_mode(
     check: &mut Check,
     path: &Path,
     spec: &spec::Check,
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) -> Option<AddressMode> {
     let mode = spec.address_mode.as_deref().unwrap_or_default();
     let mode = if mode == AddressMode::Auto.as_str() {
@@ -163,7 +163,7 @@ fn address_mode(
     };
     let choices = AddressMode::ALL.into_iter();
     let choices: Vec<_> = choices.filter(|it| *it != AddressMode::Auto).collect();
-    rules::address_mode(check, path, mode, &choices, place)
+    rules::address_mode(check, path, mode, &choices, context)
 }
 
 fn time(
@@ -275,13 +275,13 @@ fn script(
     path: &Path,
     found: &ServiceCheck,
     service: &Service,
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) {
     if found.command.is_empty() {
         let message = "script type must have a script path: write command = \"/usr/local/bin/check\" or another one";
         check.error(path.field("command"), message);
     }
-    if place.task.is_none() && found.task.is_empty() && service.task.is_empty() {
+    if context.task.is_none() && found.task.is_empty() && service.task.is_empty() {
         let message = "a script check of a group's service must specify its task: write task, the name of the \
                        task that it runs in";
         check.error(path.field("task"), message);
@@ -294,7 +294,7 @@ fn target(
     path: &Path,
     found: &ServiceCheck,
     service: &Service,
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) {
     if found.port.is_empty() && service.port.is_empty() {
         let message = format!(
@@ -303,7 +303,7 @@ fn target(
         );
         check.error(path.field("port"), message);
     }
-    if let Some(problem) = port_problem(&found.port, &service.name, place) {
+    if let Some(problem) = port_problem(&found.port, &service.name, context) {
         check.error(path.field("port"), problem);
     }
     if let Some(problem) = environment::unfit(&found.path) {

@@ -6,8 +6,8 @@ use model::service::{AddressMode, OnUpdate};
 
 use crate::canonical::check::{Check, Path};
 
-/// The place of a service: the names around it, and the labels of the ports that it can name.
-pub(in crate::canonical) struct Place<'a> {
+/// The context of a service: the names of its job, group and task, and the labels of the ports that it can name.
+pub(in crate::canonical) struct Context<'a> {
     pub(in crate::canonical) job: &'a str,
     pub(in crate::canonical) group: &'a str,
     /// `None`: the service is the group's.
@@ -16,8 +16,8 @@ pub(in crate::canonical) struct Place<'a> {
 }
 
 /// Returns the problem of a port: it is neither a label of the group's network nor a number.
-pub(super) fn port_problem(port: &str, service: &str, place: &Place<'_>) -> Option<String> {
-    if port.is_empty() || port.contains("${") || place.ports.contains(port) {
+pub(super) fn port_problem(port: &str, service: &str, context: &Context<'_>) -> Option<String> {
+    if port.is_empty() || port.contains("${") || context.ports.contains(port) {
         return None;
     }
     if port.chars().all(|c| c.is_ascii_digit()) {
@@ -27,7 +27,7 @@ pub(super) fn port_problem(port: &str, service: &str, place: &Place<'_>) -> Opti
     Some(format!(
         "port label {port:?} referenced by services {service} does not exist: write port {port:?} {{ }} in the \
          network block of group {:?}",
-        place.group
+        context.group
     ))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn address_mode(
     path: &Path,
     mode: &str,
     choices: &[AddressMode],
-    place: &Place<'_>,
+    context: &Context<'_>,
 ) -> Option<AddressMode> {
     if mode.is_empty() {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn address_mode(
             let known = suggest::list(quoted.iter().map(String::as_str), "or");
             check.error(field, format!("unknown address_mode {mode:?}: use {known}"));
         }
-        Some(AddressMode::Driver) if place.task.is_none() => {
+        Some(AddressMode::Driver) if context.task.is_none() => {
             let message = "address_mode \"driver\" is for services of a task, whose driver gives it an address: \
                            move the service into the task";
             check.error(field, message);

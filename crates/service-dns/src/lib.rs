@@ -13,6 +13,6 @@ mod reply;
 mod server;
 
 pub use config::{DnsConfig, SOURCE};
-pub use message::{Place, Zone};
+pub use message::{LocalNode, Zone};
 pub use metrics::DnsMetrics;
 pub use server::Server;

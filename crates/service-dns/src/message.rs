@@ -15,7 +15,7 @@ use service_watch::{Answer, Instance, ServiceName, Services};
 use crate::config::DnsConfig;
 use crate::metrics::DnsMetrics;
 use crate::question::{self, Question};
-use crate::reply::{self, Here, Wanted};
+use crate::reply::{self, Locality, RecordKind};
 
 /// Wait for a gateway's first answer: well within the five seconds after which resolvers ask again.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const HEADER_BYTES: usize = 12;
 
 /// The node that answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct LocalNode {
     pub node_id: String,
     pub datacenter: String,
 }
@@ -35,7 +35,7 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Zone {
     services: Arc<Services>,
-    place: Place,
+    node: LocalNode,
     /// In lower case.
     domain: Name,
     labels: Vec<String>,
@@ -81,7 +81,7 @@ impl Zone {
     pub fn new(
         config: &DnsConfig,
         services: Arc<Services>,
-        place: Place,
+        node: LocalNode,
         ids: IdSource,
         metrics: DnsMetrics,
     ) -> Self {
@@ -89,7 +89,7 @@ impl Zone {
         let name = Name::from_ascii(format!("{domain}.")).unwrap_or_default();
         Self {
             services,
-            place,
+            node,
             domain: name,
             labels: domain.split('.').map(str::to_owned).collect(),
             ttl: u32::try_from(config.ttl.as_secs()).unwrap_or(u32::MAX),
@@ -220,19 +220,19 @@ impl Zone {
         if found.is_empty() {
             return Body::of(ResponseCode::NXDomain);
         }
-        let wanted = match kind {
-            RecordType::A => Wanted::V4,
-            RecordType::AAAA => Wanted::V6,
-            RecordType::ANY => Wanted::Any,
-            RecordType::SRV => Wanted::Srv,
+        let kind = match kind {
+            RecordType::A => RecordKind::V4,
+            RecordType::AAAA => RecordKind::V6,
+            RecordType::ANY => RecordKind::Any,
+            RecordType::SRV => RecordKind::Srv,
             _ => return Body::of(ResponseCode::NoError),
         };
-        let here = Here {
-            node_id: &self.place.node_id,
-            datacenter: &self.place.datacenter,
+        let locality = Locality {
+            node_id: &self.node.node_id,
+            datacenter: &self.node.datacenter,
         };
-        let chosen = reply::choose(&found, filters, wanted, here, &mut self.ids.rng());
-        if wanted == Wanted::Srv {
+        let chosen = reply::choose(&found, filters, kind, locality, &mut self.ids.rng());
+        if kind == RecordKind::Srv {
             return self.srv(owner, &chosen);
         }
         let parsed = chosen.iter().filter_map(|it| it.address.parse().ok());

@@ -12,7 +12,7 @@ const INSTANCES_MAX: usize = 256;
 
 /// The records that a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RecordKind {
     V4,
     V6,
     Any,
@@ -21,7 +21,7 @@ pub(crate) enum Wanted {
 
 /// The node that answers, for the order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Here<'a> {
+pub(crate) struct Locality<'a> {
     pub(crate) node_id: &'a str,
     pub(crate) datacenter: &'a str,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Here<'a> {
 pub(crate) fn choose<'i>(
     instances: &'i [Instance],
     (tag, datacenter): (Option<&str>, Option<&str>),
-    wanted: Wanted,
-    here: Here<'_>,
+    kind: RecordKind,
+    locality: Locality<'_>,
     rng: &mut impl Rng,
 ) -> Vec<&'i Instance> {
     let is_wanted = |instance: &&Instance| {
@@ -41,14 +41,14 @@ pub(crate) fn choose<'i>(
         instance.health == ServiceHealth::Passing
             && tag.is_none_or(has_tag)
             && datacenter.is_none_or(|it| instance.datacenter.eq_ignore_ascii_case(it))
-            && has_record(instance, wanted)
+            && has_record(instance, kind)
     };
     let mut chosen: Vec<&Instance> = instances.iter().filter(is_wanted).collect();
     chosen.shuffle(rng);
-    chosen.sort_by_key(|instance| distance(instance, here));
+    chosen.sort_by_key(|instance| distance(instance, locality));
     let mut seen = std::collections::BTreeSet::new();
     chosen.retain(|instance| {
-        let port = if wanted == Wanted::Srv {
+        let port = if kind == RecordKind::Srv {
             instance.port
         } else {
             0
@@ -59,21 +59,21 @@ pub(crate) fn choose<'i>(
     chosen
 }
 
-fn has_record(instance: &Instance, wanted: Wanted) -> bool {
-    match (wanted, instance.address.parse::<IpAddr>()) {
-        (Wanted::Srv, _) => instance.port != 0,
-        (Wanted::V4, Ok(address)) => address.is_ipv4(),
-        (Wanted::V6, Ok(address)) => address.is_ipv6(),
-        (Wanted::Any, Ok(_)) => true,
+fn has_record(instance: &Instance, kind: RecordKind) -> bool {
+    match (kind, instance.address.parse::<IpAddr>()) {
+        (RecordKind::Srv, _) => instance.port != 0,
+        (RecordKind::V4, Ok(address)) => address.is_ipv4(),
+        (RecordKind::V6, Ok(address)) => address.is_ipv6(),
+        (RecordKind::Any, Ok(_)) => true,
         // A host name, which is an alias.
         (_, Err(_)) => !instance.address.is_empty(),
     }
 }
 
-fn distance(instance: &Instance, here: Here<'_>) -> u8 {
-    if instance.node_id == here.node_id {
+fn distance(instance: &Instance, locality: Locality<'_>) -> u8 {
+    if instance.node_id == locality.node_id {
         0
-    } else if instance.datacenter == here.datacenter {
+    } else if instance.datacenter == locality.datacenter {
         1
     } else {
         2
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    const HERE: Here<'_> = Here {
+    const LOCALITY: Locality<'_> = Locality {
         node_id: "n1",
         datacenter: "dc1",
     };
@@ -106,9 +106,9 @@ mod tests {
         }
     }
 
-    fn ids(instances: &[Instance], wanted: Wanted, seed: u64) -> Vec<String> {
+    fn ids(instances: &[Instance], kind: RecordKind, seed: u64) -> Vec<String> {
         let mut rng = StdRng::seed_from_u64(seed);
-        let chosen = choose(instances, (None, None), wanted, HERE, &mut rng);
+        let chosen = choose(instances, (None, None), kind, LOCALITY, &mut rng);
         chosen.iter().map(|it| it.id.clone()).collect()
     }
 
@@ -122,7 +122,7 @@ mod tests {
             instance("far2", "10.2.0.2", "n8", "dc2"),
         ];
         let orders: BTreeSet<Vec<String>> = (0..50)
-            .map(|seed| ids(&instances, Wanted::V4, seed))
+            .map(|seed| ids(&instances, RecordKind::V4, seed))
             .collect();
         assert_eq!(orders.len(), 4, "two pairs in two orders each");
         for order in orders {
@@ -140,7 +140,7 @@ mod tests {
         ];
         instances[1].health = ServiceHealth::Pending;
         instances[2].health = ServiceHealth::Failing;
-        assert_eq!(ids(&instances, Wanted::Any, 1), ["passing"]);
+        assert_eq!(ids(&instances, RecordKind::Any, 1), ["passing"]);
     }
 
     #[test]
@@ -153,21 +153,21 @@ mod tests {
         ];
         instances[3].port = 0;
         instances[3].datacenter = "dc1".to_owned();
-        let of = |wanted| {
-            ids(&instances, wanted, 1)
+        let of = |kind| {
+            ids(&instances, kind, 1)
                 .into_iter()
                 .collect::<BTreeSet<_>>()
         };
         assert_eq!(
-            of(Wanted::V4),
+            of(RecordKind::V4),
             BTreeSet::from(["v4", "host", "no-port"].map(str::to_owned))
         );
         assert_eq!(
-            of(Wanted::V6),
+            of(RecordKind::V6),
             BTreeSet::from(["v6", "host"].map(str::to_owned))
         );
         assert_eq!(
-            of(Wanted::Srv),
+            of(RecordKind::Srv),
             BTreeSet::from(["v4", "v6", "host"].map(str::to_owned))
         );
     }
@@ -179,8 +179,8 @@ mod tests {
             instance("b", "10.0.0.1", "n1", "dc1"),
         ];
         instances[1].port = 9_090;
-        assert_eq!(ids(&instances, Wanted::V4, 1).len(), 1);
-        assert_eq!(ids(&instances, Wanted::Srv, 1).len(), 2);
+        assert_eq!(ids(&instances, RecordKind::V4, 1).len(), 1);
+        assert_eq!(ids(&instances, RecordKind::Srv, 1).len(), 2);
     }
 
     #[test]
@@ -191,7 +191,13 @@ mod tests {
         ];
         let of = |tag, datacenter| {
             let mut rng = StdRng::seed_from_u64(1);
-            let chosen = choose(&instances, (tag, datacenter), Wanted::V4, HERE, &mut rng);
+            let chosen = choose(
+                &instances,
+                (tag, datacenter),
+                RecordKind::V4,
+                LOCALITY,
+                &mut rng,
+            );
             chosen.iter().map(|it| it.id.as_str()).collect::<String>()
         };
         assert_eq!(of(Some("OF-A"), None), "a");

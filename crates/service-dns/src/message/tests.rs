@@ -28,12 +28,12 @@ async fn zone(answer: Answer) -> Zone {
     let services = Arc::new(Services::default());
     let _ = services.look_up(&web(), Duration::ZERO).await;
     services.apply([(web(), answer)]);
-    let place = Place {
+    let node = LocalNode {
         node_id: "n1".to_owned(),
         datacenter: "dc1".to_owned(),
     };
     let (ids, metrics) = (IdSource::seeded(1), DnsMetrics::default());
-    Zone::new(&DnsConfig::default(), services, place, ids, metrics)
+    Zone::new(&DnsConfig::default(), services, node, ids, metrics)
 }
 
 async fn with(instances: Vec<Instance>) -> Zone {

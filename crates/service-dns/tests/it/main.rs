@@ -9,7 +9,7 @@ use std::time::Duration;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use service_dns::{DnsConfig, DnsMetrics, Place, Server, Zone};
+use service_dns::{DnsConfig, DnsMetrics, LocalNode, Server, Zone};
 use service_kit::{CancellationToken, IdSource};
 use service_watch::{Answer, Instance, ServiceName, Services};
 use tokio::task::JoinHandle;
@@ -27,13 +27,13 @@ impl Node {
         let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = server.local_addr().unwrap();
         let config = DnsConfig::default();
-        let place = Place {
+        let node = LocalNode {
             node_id: "n1".to_owned(),
             datacenter: "dc1".to_owned(),
         };
         let metrics = DnsMetrics::default();
         let shared = Arc::clone(&services);
-        let zone = Zone::new(&config, shared, place, IdSource::seeded(1), metrics);
+        let zone = Zone::new(&config, shared, node, IdSource::seeded(1), metrics);
         let ended = CancellationToken::new();
         let running = tokio::spawn(server.run(zone, ended.clone()));
         let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];

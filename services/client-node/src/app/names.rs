@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use service_dns::{DnsConfig, DnsMetrics, Place, Server, Zone};
+use service_dns::{DnsConfig, DnsMetrics, LocalNode, Server, Zone};
 use service_kit::CancellationToken;
 
 use crate::config::Config;
@@ -31,14 +31,14 @@ pub(super) async fn serve(
     ended: &CancellationToken,
 ) {
     let Some(server) = server else { return };
-    let place = Place {
+    let local_node = LocalNode {
         node_id: context.identity.node_id.to_string(),
         datacenter: config.datacenter.clone(),
     };
     let zone = Zone::new(
         &config.dns,
         Arc::clone(&context.services),
-        place,
+        local_node,
         context.tasks.ids.child("dns"),
         registry.register(DnsMetrics::register),
     );

@@ -19,7 +19,7 @@ use crate::driver::{
     StartError, TaskConfig, TaskId, TaskMount,
 };
 use crate::raw_exec::RawExec;
-use crate::supervisor::files::{Intent, Isolation, Logs, User, Volume};
+use crate::supervisor::files::{Isolation, Logs, StartRequest, User, Volume};
 use crate::supervisor::isolation;
 use crate::supervisor::protocol::VERSION;
 use crate::usage::Usage;
@@ -99,11 +99,11 @@ impl Exec {
         }
         let start = self
             .processes
-            .start_intent(config, |config| self.intent(config));
+            .start_with(config, |config| self.request(config));
         start.await
     }
 
-    fn intent(&self, config: TaskConfig) -> Result<Intent, StartError> {
+    fn request(&self, config: TaskConfig) -> Result<StartRequest, StartError> {
         let logs = config
             .dirs
             .as_ref()
@@ -151,7 +151,7 @@ impl Exec {
         let mut env = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
         env.extend(user.variables());
         env.extend(config.env);
-        Ok(Intent {
+        Ok(StartRequest {
             version: VERSION,
             task_id: config.id.to_string(),
             boot_id: self.processes.boot_id.clone(),

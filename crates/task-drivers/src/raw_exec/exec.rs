@@ -18,7 +18,7 @@ use crate::command::{ExecCommand, ExecInput, ExecIo, ExecOutput, PART_BYTES};
 use crate::driver::{DriverError, TaskId};
 use crate::process_id::kill_session;
 use crate::supervisor::command::EXEC_FLAG;
-use crate::supervisor::files::{EXIT, INTENT};
+use crate::supervisor::files::{EXIT, START_REQUEST};
 use crate::terminal::Terminal;
 
 /// Silence after which the output of an ended command is complete, although a process that it left in
@@ -33,7 +33,7 @@ impl RawExec {
         io: ExecIo,
     ) -> Result<i32, DriverError> {
         let directory = self.directory(id);
-        if !directory.join(INTENT).exists() || directory.join(EXIT).exists() {
+        if !directory.join(START_REQUEST).exists() || directory.join(EXIT).exists() {
             return Err(DriverError::UnknownTask { id: id.clone() });
         }
         let supervisor = &self.settings.supervisor;

@@ -18,7 +18,7 @@ use crate::driver::{
     TaskConfig, TaskId,
 };
 use crate::resource_limits::ResourceLimits;
-use crate::supervisor::files::{self, Durability, INTENT, Intent, Logs};
+use crate::supervisor::files::{self, Durability, Logs, START_REQUEST, StartRequest};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
 use crate::usage::Usage;
@@ -39,15 +39,14 @@ impl RawExec {
                 "driver raw_exec is not enabled on this node".into(),
             ));
         }
-        self.start_intent(config, |config| self.intent(config))
-            .await
+        self.start_with(config, |config| self.request(config)).await
     }
 
-    /// Starts the task that `intent` makes of `config`, unless it was started before.
-    pub(crate) async fn start_intent(
+    /// Starts the task that `request` makes of `config`, unless it was started before.
+    pub(crate) async fn start_with(
         &self,
         config: TaskConfig,
-        intent: impl FnOnce(TaskConfig) -> Result<Intent, StartError>,
+        request: impl FnOnce(TaskConfig) -> Result<StartRequest, StartError>,
     ) -> Result<(), StartError> {
         let id = config.id.clone();
         if !is_safe_name(&id.task) {
@@ -57,7 +56,7 @@ impl RawExec {
             )));
         }
         let directory = self.directory(&id);
-        if directory.join(INTENT).exists() {
+        if directory.join(START_REQUEST).exists() {
             match self.find(&id).await {
                 Recovery::Running { .. } | Recovery::Exited(_) => {
                     debug!(%id, "the task was started before");
@@ -73,16 +72,16 @@ impl RawExec {
                 }
             }
         }
-        let intent = intent(config)?;
+        let request = request(config)?;
         let failed = |what: &str, error: &dyn std::fmt::Display| StartError::Failed {
             message: format!("{what}: {error}"),
             recoverable: true,
         };
         make_directory(&directory)
-            .and_then(|()| files::write(&directory, INTENT, &intent, Durability::Crash))
+            .and_then(|()| files::write(&directory, START_REQUEST, &request, Durability::Crash))
             .map_err(|error| failed("cannot write the task's intent.json", &error))?;
         if let Some(shared) = &self.shared_cores {
-            shared.dedicate(&id, &intent.limits.cores);
+            shared.dedicate(&id, &request.limits.cores);
         }
         let begun = match self.begin(&id, &directory, Mode::Start).await {
             Ok(reply) => reply,
@@ -114,7 +113,7 @@ impl RawExec {
         }
     }
 
-    pub(super) fn intent(&self, config: TaskConfig) -> Result<Intent, StartError> {
+    pub(super) fn request(&self, config: TaskConfig) -> Result<StartRequest, StartError> {
         let logs = config
             .dirs
             .as_ref()
@@ -134,7 +133,7 @@ impl RawExec {
             user.own(&dirs.secrets)?;
         }
         env.extend(config.env);
-        Ok(Intent {
+        Ok(StartRequest {
             version: VERSION,
             task_id: config.id.to_string(),
             boot_id: self.boot_id.clone(),

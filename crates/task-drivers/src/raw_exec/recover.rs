@@ -14,7 +14,7 @@ use super::tasks::{Attached, RawExec, cgroup_name, reap};
 use crate::cgroup::TaskCgroup;
 use crate::driver::{Recovery, TaskId};
 use crate::process_id;
-use crate::supervisor::files::{self, EXIT, End, INTENT, Intent, STATE, State};
+use crate::supervisor::files::{self, EXIT, End, START_REQUEST, STATE, StartRequest, State};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::Reply;
 
@@ -73,7 +73,7 @@ impl RawExec {
                 reason: reason.to_owned(),
             })
         };
-        let Some(intent) = files::read::<Intent>(directory, INTENT)? else {
+        let Some(request) = files::read::<StartRequest>(directory, START_REQUEST)? else {
             return not_found("it was never started");
         };
         match files::read::<End>(directory, EXIT)? {
@@ -83,7 +83,7 @@ impl RawExec {
             }
             None => {}
         }
-        if intent.boot_id != self.boot_id {
+        if request.boot_id != self.boot_id {
             return not_found("the node was rebooted");
         }
         let state = files::read::<State>(directory, STATE)?;

@@ -19,7 +19,7 @@ use crate::cgroup::{self, TaskCgroup};
 use crate::driver::TaskId;
 use crate::process_id::boot_id;
 use crate::process_usage;
-use crate::supervisor::files::{self, INTENT, Intent};
+use crate::supervisor::files::{self, START_REQUEST, StartRequest};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
 use crate::usage::Usage;
@@ -118,8 +118,9 @@ impl RawExec {
     /// Returns the dedicated cores of the tasks with records.
     fn dedicated(&self) -> Vec<(TaskId, Vec<u16>)> {
         let dedicated = self.kept().into_iter().filter_map(|id| {
-            let intent = files::read::<Intent>(&self.directory(&id), INTENT).ok()??;
-            Some((id, intent.limits.cores))
+            let request =
+                files::read::<StartRequest>(&self.directory(&id), START_REQUEST).ok()??;
+            Some((id, request.limits.cores))
         });
         dedicated.collect()
     }

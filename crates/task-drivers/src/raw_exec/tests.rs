@@ -11,7 +11,7 @@ use super::*;
 use crate::dirs::AllocDirs;
 use crate::driver::{TaskConfig, TaskId};
 use crate::resource_limits::ResourceLimits;
-use crate::supervisor::files::{self, Durability, INTENT};
+use crate::supervisor::files::{self, Durability, START_REQUEST};
 
 /// A slice with the files that the driver reads.
 fn slice() -> TempDir {
@@ -62,16 +62,16 @@ fn only_tasks_that_share_cpu_are_in_the_shared_group() {
     let (state_dir, slice) = (tempfile::tempdir().unwrap(), slice());
     let driver = driver(state_dir.path(), &slice);
     let name = |number, cores: &[u16]| {
-        let intent = driver.intent(config(state_dir.path(), number, cores));
-        intent.unwrap().cgroup_name
+        let request = driver.request(config(state_dir.path(), number, cores));
+        request.unwrap().cgroup_name
     };
     assert!(name(1, &[]).starts_with("shared.slice/"));
     assert!(!name(2, &[1]).contains('/'));
     // Without the cpuset controller, every task gets a group of its own.
     fs::remove_file(slice.path().join("shared.slice/cpuset.cpus")).unwrap();
     let driver = super::tests::driver(state_dir.path(), &slice);
-    let intent = driver.intent(config(state_dir.path(), 1, &[])).unwrap();
-    assert!(!intent.cgroup_name.contains('/'));
+    let request = driver.request(config(state_dir.path(), 1, &[])).unwrap();
+    assert!(!request.cgroup_name.contains('/'));
 }
 
 #[tokio::test]
@@ -95,8 +95,8 @@ async fn dedicated_cores_leave_the_shared_group_before_the_start_and_return_when
     // A restarted agent finds the existing record.
     let directory = first.directory(&other.id);
     make_directory(&directory).unwrap();
-    let intent = first.intent(other.clone()).unwrap();
-    files::write(&directory, INTENT, &intent, Durability::Crash).unwrap();
+    let request = first.request(other.clone()).unwrap();
+    files::write(&directory, START_REQUEST, &request, Durability::Crash).unwrap();
     let second = driver(state_dir.path(), &slice);
     assert_eq!(shared(&slice), "0");
     second.remove(&id, &second.directory(&id)).await.unwrap();

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use nix::unistd::setsid;
 
-use super::files::{self, INTENT, Intent, STATE, State};
+use super::files::{self, START_REQUEST, STATE, StartRequest, State};
 use super::isolation::beside;
 use super::{network, own_program, run};
 use crate::affinity;
@@ -36,7 +36,7 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
         return ExitCode::from(CANNOT_RUN);
     };
     let entered = enter(directory);
-    let (intent, state) = match entered {
+    let (request, state) = match entered {
         Ok(entered) => entered,
         Err(error) => {
             eprintln!("kafila: cannot enter the task: {error}");
@@ -47,22 +47,22 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
     command
         .args(line)
         .env_clear()
-        .envs(&intent.env)
-        .env(MARKER, &intent.task_id)
-        .current_dir(&intent.work_dir);
-    if io::stdin().is_terminal() && !intent.env.contains_key("TERM") {
+        .envs(&request.env)
+        .env(MARKER, &request.task_id)
+        .current_dir(&request.work_dir);
+    if io::stdin().is_terminal() && !request.env.contains_key("TERM") {
         command.env("TERM", TERM);
     }
-    let error = match &intent.isolation {
+    let error = match &request.isolation {
         Some(isolation) => {
-            let spawned = beside::spawn(&intent, isolation, state.task, command);
+            let spawned = beside::spawn(&request, isolation, state.task, command);
             match spawned.and_then(|mut child| child.wait()) {
                 Ok(status) => return exit_code(status),
                 Err(error) => error,
             }
         }
         None => {
-            if let Some(user) = intent.user {
+            if let Some(user) = request.user {
                 command.uid(user.uid).gid(user.gid);
             }
             command.exec()
@@ -83,11 +83,11 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 /// Moves this process, which has one thread, to where the task's processes are.
-fn enter(directory: &Path) -> io::Result<(Intent, State)> {
+fn enter(directory: &Path) -> io::Result<(StartRequest, State)> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "it does not run");
-    let intent: Intent = files::read(directory, INTENT)?.ok_or_else(gone)?;
+    let request: StartRequest = files::read(directory, START_REQUEST)?.ok_or_else(gone)?;
     let state: State = files::read(directory, STATE)?.ok_or_else(gone)?;
-    if intent.isolation.is_some() {
+    if request.isolation.is_some() {
         own_program::run_read_only()?;
     }
     run::reset_signals()?;
@@ -97,35 +97,38 @@ fn enter(directory: &Path) -> io::Result<(Intent, State)> {
         // The first terminal that the leader of a session opens becomes the session's.
         drop(OpenOptions::new().read(true).open("/proc/self/fd/0")?);
     }
-    let slice = intent.cgroup_slice.as_deref().filter(|_| state.has_cgroup);
-    let cgroup = slice.map(|slice| TaskCgroup::at(slice, &intent.cgroup_name));
+    let slice = request.cgroup_slice.as_deref().filter(|_| state.has_cgroup);
+    let cgroup = slice.map(|slice| TaskCgroup::at(slice, &request.cgroup_name));
     if let Some(cgroup) = &cgroup {
         cgroup.enter()?;
     }
-    let needs_limits = intent.isolation.as_ref().is_some_and(|it| it.needs_limits);
+    let needs_limits = request.isolation.as_ref().is_some_and(|it| it.needs_limits);
     if needs_limits && cgroup.is_none() {
         return Err(io::Error::other("it has no control group, which limits it"));
     }
-    let cores = &intent.limits.cores;
+    let cores = &request.limits.cores;
     if !cores.is_empty() && !cgroup.is_some_and(|cgroup| cgroup.confine(cores)) {
         // Not restored: the command inherits it.
         std::mem::forget(affinity::enter(cores)?);
     }
-    let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
+    let _ = fs::write(
+        "/proc/self/oom_score_adj",
+        request.oom_score_adj.to_string(),
+    );
     // An isolated task's network is one of its namespaces.
-    if let Some(network) = intent
+    if let Some(network) = request
         .network
         .as_ref()
-        .filter(|_| intent.isolation.is_none())
+        .filter(|_| request.isolation.is_none())
     {
         network::enter(network)?;
     }
-    if let Some(user) = intent.user {
+    if let Some(user) = request.user {
         // A command may open its own output again, as /dev/stdout or /dev/tty.
         let (uid, gid) = (Some(user.uid), Some(user.gid));
         fchown(io::stdin(), uid, gid)?;
         fchown(io::stdout(), uid, gid)?;
         fchown(io::stderr(), uid, gid)?;
     }
-    Ok((intent, state))
+    Ok((request, state))
 }

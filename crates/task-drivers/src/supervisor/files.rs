@@ -1,6 +1,6 @@
 //! Files in a supervisor's directory, for an agent that recovers the task.
 //!
-//! Shape: `intent.json` ([`Intent`]) before anything is started; `state.json` ([`State`]) once the
+//! Shape: `intent.json` ([`StartRequest`]) before anything is started; `state.json` ([`State`]) once the
 //! task runs; `exit.json` ([`End`]) before its end is reported. Each is written atomically. Only the
 //! last must survive a power cut: no process that the others describe does.
 
@@ -19,13 +19,13 @@ use crate::dirs::TaskDirs;
 use crate::driver::{TaskConfig, TaskNetwork};
 use crate::process_id::ProcessId;
 
-pub(crate) const INTENT: &str = "intent.json";
+pub(crate) const START_REQUEST: &str = "intent.json";
 pub(crate) const STATE: &str = "state.json";
 pub(crate) const EXIT: &str = "exit.json";
 
 /// The start request. Written by the agent; holds the task's environment, secrets included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Intent {
+pub(crate) struct StartRequest {
     /// As in [`super::protocol::VERSION`].
     pub(crate) version: u32,
     /// As in `<alloc id>/<task>/<attempt>`.

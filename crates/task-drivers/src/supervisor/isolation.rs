@@ -29,18 +29,18 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use self::failure::because;
 use self::privileges::Privileges;
-use super::files::{Intent, Isolation};
+use super::files::{Isolation, StartRequest};
 
 /// Directories of programs inside the task's root. Source: Nomad's public behaviour.
 const SEARCHED: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Starts the program of `intent` in namespaces of its own. `command` makes the command for the
+/// Starts the program of `request` in namespaces of its own. `command` makes the command for the
 /// program's path inside, `spawn` starts it.
 ///
 /// # Errors
 /// The step that failed.
 pub(super) fn start(
-    intent: &Intent,
+    request: &StartRequest,
     isolation: &Isolation,
     command: impl FnOnce(&Path) -> io::Result<Command> + Send,
     spawn: impl FnOnce(&mut Command) -> io::Result<Child> + Send,
@@ -48,9 +48,9 @@ pub(super) fn start(
     thread::scope(|scope| {
         // The thread alone moves; the supervisor stays in the host's namespaces.
         let starting = scope.spawn(|| {
-            enter(intent, isolation)?;
-            let mut command = command(&find_program(&intent.command)?)?;
-            let privileges = Privileges::new(intent, isolation)?;
+            enter(request, isolation)?;
+            let mut command = command(&find_program(&request.command)?)?;
+            let privileges = Privileges::new(request, isolation)?;
             let (mut failure, report) = io::pipe()?;
             let drop_privileges = move || privileges.apply(&report);
             #[expect(unsafe_code, reason = "code between fork and exec is unsafe")]
@@ -71,8 +71,8 @@ pub(super) fn start(
 
 /// Moves the thread into the task's namespaces and root. The process that it starts next is the first
 /// of its pid namespace.
-fn enter(intent: &Intent, isolation: &Isolation) -> io::Result<()> {
-    if let Some(network) = &intent.network {
+fn enter(request: &StartRequest, isolation: &Isolation) -> io::Result<()> {
+    if let Some(network) = &request.network {
         File::open(&network.namespace)
             .and_then(|namespace| Ok(setns(namespace, CloneFlags::CLONE_NEWNET)?))
             .map_err(|error| because("cannot enter the allocation's network", &error))?;
@@ -80,7 +80,7 @@ fn enter(intent: &Intent, isolation: &Isolation) -> io::Result<()> {
     let mut flags = CloneFlags::CLONE_NEWNS;
     flags.set(CloneFlags::CLONE_NEWIPC, isolation.own_ipc);
     unshare(flags).map_err(|error| because("cannot make namespaces", &error.into()))?;
-    root::build(isolation, intent.network.as_ref())?;
+    root::build(isolation, request.network.as_ref())?;
     if isolation.own_pids {
         unshare(CloneFlags::CLONE_NEWPID)
             .map_err(|error| because("cannot make a pid namespace", &error.into()))?;

@@ -11,7 +11,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::setsid;
 
-use super::files::{self, Durability, EXIT, End, INTENT, Intent};
+use super::files::{self, Durability, EXIT, End, START_REQUEST, StartRequest};
 use super::logs::{self, Outputs};
 use super::mode::Mode;
 use super::shared::{Phase, Shared};
@@ -29,20 +29,20 @@ const LOG_FLUSH_LIMIT: Duration = Duration::from_secs(5);
 const OOM_SCORE_ADJ: &str = "-999";
 
 pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
-    let intent: Intent = files::read(directory, INTENT)?
+    let request: StartRequest = files::read(directory, START_REQUEST)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no intent.json"))?;
-    if intent.isolation.is_some() {
+    if request.isolation.is_some() {
         own_program::run_read_only()?;
     }
     let listener = become_independent()?;
-    if let Some(slice) = &intent.cgroup_slice {
+    if let Some(slice) = &request.cgroup_slice {
         // Without it the supervisor stays in the agent's group, which works as well.
         let _ = cgroup::enter_supervisors(slice);
     }
     let shared = Arc::new(Shared::new());
     let started = match mode {
-        Mode::Start => task::start(directory, &intent),
-        Mode::Adopt => task::adopt(directory, &intent),
+        Mode::Start => task::start(directory, &request),
+        Mode::Adopt => task::adopt(directory, &request),
     };
     // Lowered after the start, because a child inherits what its parent has.
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
@@ -51,7 +51,7 @@ pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
             let outputs = started.outputs.take();
             let result = supervise(
                 directory,
-                &intent,
+                &request,
                 &started.reaped,
                 outputs,
                 &shared,
@@ -127,13 +127,13 @@ extern "C" fn do_nothing(_: i32) {}
 
 fn supervise(
     directory: &Path,
-    intent: &Intent,
+    request: &StartRequest,
     task: &reap::Reaped,
     outputs: Outputs,
     shared: &Arc<Shared>,
     listener: UnixListener,
 ) -> io::Result<()> {
-    let writers = logs::spawn(intent.logs.as_ref(), outputs, shared)?;
+    let writers = logs::spawn(request.logs.as_ref(), outputs, shared)?;
     shared.change(|facts| {
         facts.task = Some(task.process);
         facts.pid = task.process.pid;

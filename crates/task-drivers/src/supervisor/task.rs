@@ -12,7 +12,7 @@ use nix::sys::stat::Mode as FileMode;
 use nix::unistd::mkfifo;
 
 use super::clock;
-use super::files::{self, Durability, Intent, STATE, State, User};
+use super::files::{self, Durability, STATE, StartRequest, State, User};
 use super::isolation;
 use super::logs::{Outputs, STREAMS};
 use super::network;
@@ -49,14 +49,14 @@ impl Failure {
     }
 }
 
-pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failure> {
-    let cgroup = make_cgroup(intent);
-    if let Some(isolation) = &intent.isolation
+pub(super) fn start(directory: &Path, request: &StartRequest) -> Result<Started, Failure> {
+    let cgroup = make_cgroup(request);
+    if let Some(isolation) = &request.isolation
         && isolation.needs_limits
     {
         let limited = cgroup
             .as_ref()
-            .is_some_and(|group| group.has(&intent.limits));
+            .is_some_and(|group| group.has(&request.limits));
         if !limited {
             if let Some(cgroup) = &cgroup {
                 let _ = cgroup.remove();
@@ -68,29 +68,32 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
             });
         }
     }
-    let (inputs, outputs) = match &intent.logs {
-        Some(_) => open_fifos(directory, intent.user)
+    let (inputs, outputs) = match &request.logs {
+        Some(_) => open_fifos(directory, request.user)
             .map_err(|error| Failure::new("task output", &error))?,
         None => (None, None),
     };
-    let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
+    let _ = fs::write(
+        "/proc/self/oom_score_adj",
+        request.oom_score_adj.to_string(),
+    );
     let cgroup = cgroup.filter(|cgroup| cgroup.enter().is_ok());
-    let make = |program: &Path| command(intent, program, inputs);
-    let begin = |command: &mut Command| spawn(command, cgroup.as_ref(), &intent.limits.cores);
+    let make = |program: &Path| command(request, program, inputs);
+    let begin = |command: &mut Command| spawn(command, cgroup.as_ref(), &request.limits.cores);
     // The command ends with the call, and with it the write ends of its output: the reader sees the
     // end of file when no process of the task is left.
-    let spawned = match &intent.isolation {
+    let spawned = match &request.isolation {
         Some(isolation) if isolation.needs_limits && cgroup.is_none() => Err(io::Error::other(
             "it cannot enter its control group, which limits it",
         )),
-        Some(isolation) => isolation::start(intent, isolation, make, begin),
-        None => network::within(intent.network.as_ref(), || {
-            begin(&mut make(&intent.command)?)
+        Some(isolation) => isolation::start(request, isolation, make, begin),
+        None => network::within(request.network.as_ref(), || {
+            begin(&mut make(&request.command)?)
         }),
     };
     // Killing the group must not kill the supervisor, so a group that it cannot leave is not used.
     let cgroup = cgroup.filter(|_| {
-        intent
+        request
             .cgroup_slice
             .as_deref()
             .is_some_and(|slice| cgroup::enter_supervisors(slice).is_ok())
@@ -100,7 +103,7 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
             let _ = cgroup.remove();
         }
         Failure::new(
-            &format!("cannot start {}", intent.command.display()),
+            &format!("cannot start {}", request.command.display()),
             &error,
         )
     })?;
@@ -116,7 +119,7 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
     let started = Started {
         reaped: Reaped {
             process,
-            task_id: intent.task_id.clone(),
+            task_id: request.task_id.clone(),
             is_child: true,
             cgroup,
         },
@@ -131,22 +134,22 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
 }
 
 /// Takes over the process that `state.json` names.
-pub(super) fn adopt(directory: &Path, intent: &Intent) -> Result<Started, Failure> {
+pub(super) fn adopt(directory: &Path, request: &StartRequest) -> Result<Started, Failure> {
     let lost = |error: io::Error| Failure::new("cannot adopt the task", &error);
     let state: State = files::read(directory, STATE)
         .and_then(|state| state.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)))
         .map_err(lost)?;
-    let outputs = match &intent.logs {
+    let outputs = match &request.logs {
         Some(_) => Some(reopen_fifos(directory).map_err(lost)?),
         None => None,
     };
-    let slice = intent.cgroup_slice.as_deref().filter(|_| state.has_cgroup);
+    let slice = request.cgroup_slice.as_deref().filter(|_| state.has_cgroup);
     let started = Started {
         reaped: Reaped {
             process: state.task,
-            task_id: intent.task_id.clone(),
+            task_id: request.task_id.clone(),
             is_child: false,
-            cgroup: slice.map(|slice| TaskCgroup::at(slice, &intent.cgroup_name)),
+            cgroup: slice.map(|slice| TaskCgroup::at(slice, &request.cgroup_name)),
         },
         outputs,
     };
@@ -192,24 +195,24 @@ fn spawn(
     spawned
 }
 
-fn make_cgroup(intent: &Intent) -> Option<TaskCgroup> {
-    let cgroup = TaskCgroup::at(intent.cgroup_slice.as_deref()?, &intent.cgroup_name);
-    cgroup.create(&intent.limits).ok()?;
+fn make_cgroup(request: &StartRequest) -> Option<TaskCgroup> {
+    let cgroup = TaskCgroup::at(request.cgroup_slice.as_deref()?, &request.cgroup_name);
+    cgroup.create(&request.limits).ok()?;
     Some(cgroup)
 }
 
-fn command(intent: &Intent, program: &Path, inputs: Outputs) -> io::Result<Command> {
+fn command(request: &StartRequest, program: &Path, inputs: Outputs) -> io::Result<Command> {
     let mut command = Command::new(program);
     command
-        .args(&intent.args)
+        .args(&request.args)
         .env_clear()
-        .envs(&intent.env)
-        .env(MARKER, &intent.task_id)
-        .current_dir(&intent.work_dir)
+        .envs(&request.env)
+        .env(MARKER, &request.task_id)
+        .current_dir(&request.work_dir)
         .stdin(Stdio::null())
         .process_group(0);
     // An isolated process changes its user itself, after it has mounted the last of its root.
-    if let Some(user) = intent.user.filter(|_| intent.isolation.is_none()) {
+    if let Some(user) = request.user.filter(|_| request.isolation.is_none()) {
         command.uid(user.uid).gid(user.gid);
     }
     match inputs {

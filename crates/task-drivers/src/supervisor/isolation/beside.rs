@@ -18,7 +18,7 @@ use rustix::termios::tcsetpgrp;
 use super::failure::because;
 use super::privileges::{self, Privileges};
 use crate::process_id::ProcessId;
-use crate::supervisor::files::{Intent, Isolation};
+use crate::supervisor::files::{Isolation, StartRequest};
 
 /// Starts `command` in the namespaces of the task whose first process is `task`. Its process group is its
 /// own, and has the terminal if there is one.
@@ -29,7 +29,7 @@ use crate::supervisor::files::{Intent, Isolation};
 /// # Errors
 /// The task has ended, or the step that failed.
 pub(in crate::supervisor) fn spawn(
-    intent: &Intent,
+    request: &StartRequest,
     isolation: &Isolation,
     task: ProcessId,
     mut command: Command,
@@ -41,7 +41,7 @@ pub(in crate::supervisor) fn spawn(
         | CloneFlags::CLONE_NEWPID;
     setns(namespaces, all)
         .map_err(|error| because("cannot enter the task's namespaces", &error.into()))?;
-    let privileges = Privileges::new(intent, isolation)?;
+    let privileges = Privileges::new(request, isolation)?;
     let (mut failure, report) = io::pipe()?;
     let has_terminal = io::stdin().is_terminal();
     let become_command = move || {

@@ -13,7 +13,7 @@ use seccompiler::BpfProgram;
 
 use super::failure::because;
 use super::seccomp;
-use crate::supervisor::files::{Intent, Isolation, User};
+use crate::supervisor::files::{Isolation, StartRequest, User};
 
 /// Files of `/proc` that tell about the machine's memory or keys.
 const HIDDEN: [&std::ffi::CStr; 4] = [
@@ -66,8 +66,8 @@ impl Step {
 }
 
 impl Privileges {
-    pub(super) fn new(intent: &Intent, isolation: &Isolation) -> io::Result<Self> {
-        let user = intent
+    pub(super) fn new(request: &StartRequest, isolation: &Isolation) -> io::Result<Self> {
+        let user = request
             .user
             .ok_or_else(|| io::Error::other("an isolated task has no user"))?;
         Ok(Self {

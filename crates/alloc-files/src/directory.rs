@@ -1,4 +1,4 @@
-//! The directory of an allocation, and what places in it name: the kernel resolves each path beneath the
+//! The directory of an allocation, and what paths in it name: the kernel resolves each path beneath the
 //! directory's descriptor and follows no link (`openat2`, Linux 5.6).
 
 use std::fs::{File, Metadata};
@@ -12,7 +12,7 @@ use nix::libc;
 
 use crate::error::Error;
 use crate::info::{FileInfo, kind};
-use crate::place::Place;
+use crate::path::FilePath;
 
 /// Permission of everyone to read.
 const READABLE: u32 = 0o004;
@@ -38,55 +38,55 @@ impl Directory {
     ///
     /// # Errors
     /// There is none, or the path has a link before its last part.
-    pub fn info(&self, place: &Place) -> Result<FileInfo, Error> {
+    pub fn info(&self, path: &FilePath) -> Result<FileInfo, Error> {
         // If the last part is a link, the facts are the link's own.
-        let (_, found) = self.find(place, OFlag::O_NOFOLLOW)?;
-        Ok(FileInfo::new(place.name().to_owned(), &found))
+        let (_, found) = self.find(path, OFlag::O_NOFOLLOW)?;
+        Ok(FileInfo::new(path.name().to_owned(), &found))
     }
 
     /// Opens a regular file to read it.
     ///
     /// # Errors
     /// There is none, or it is something else or has several names, see [`Error`].
-    pub(crate) fn open_file(&self, place: &Place) -> Result<(File, Metadata), Error> {
-        let path = || place.to_string();
-        let (handle, found) = self.find(place, OFlag::empty())?;
+    pub(crate) fn open_file(&self, path: &FilePath) -> Result<(File, Metadata), Error> {
+        let text = || path.to_string();
+        let (handle, found) = self.find(path, OFlag::empty())?;
         if found.is_dir() {
-            return Err(Error::IsDirectory { path: path() });
+            return Err(Error::IsDirectory { path: text() });
         }
         if let Some(kind) = kind(found.mode()) {
-            return Err(Error::NotRegular { path: path(), kind });
+            return Err(Error::NotRegular { path: text(), kind });
         }
         // A task may give a file of the node another name where the kernel does not forbid it
         // (fs.protected_hardlinks); one that everyone may read tells it nothing new.
         if found.nlink() > 1 && found.mode() & READABLE == 0 {
-            return Err(Error::Linked { path: path() });
+            return Err(Error::Linked { path: text() });
         }
-        let file = reopen(&handle, 0).map_err(|error| Error::io(place, error))?;
+        let file = reopen(&handle, 0).map_err(|error| Error::io(path, error))?;
         Ok((file, found))
     }
 
     /// Opens a directory to list it; the path is that of its descriptor.
-    pub(crate) fn open_directory(&self, place: &Place) -> Result<File, Error> {
-        let (handle, found) = self.find(place, OFlag::empty())?;
+    pub(crate) fn open_directory(&self, path: &FilePath) -> Result<File, Error> {
+        let (handle, found) = self.find(path, OFlag::empty())?;
         if !found.is_dir() {
             return Err(Error::NotDirectory {
-                path: place.to_string(),
+                path: path.to_string(),
             });
         }
-        reopen(&handle, libc::O_DIRECTORY).map_err(|error| Error::io(place, error))
+        reopen(&handle, libc::O_DIRECTORY).map_err(|error| Error::io(path, error))
     }
 
     /// Finds a file without opening it: to open a device or a pipe has effects.
-    fn find(&self, place: &Place, flags: OFlag) -> Result<(File, Metadata), Error> {
+    fn find(&self, path: &FilePath, flags: OFlag) -> Result<(File, Metadata), Error> {
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | flags)
             .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-        let relative = place.relative();
+        let relative = path.relative();
         let handle = openat2(&self.0, Path::new(&relative), how);
-        let handle = File::from(handle.map_err(|error| Error::of(place, error))?);
+        let handle = File::from(handle.map_err(|error| Error::of(path, error))?);
         let found = handle.metadata();
-        let found = found.map_err(|error| Error::io(place, error))?;
+        let found = found.map_err(|error| Error::io(path, error))?;
         Ok((handle, found))
     }
 }

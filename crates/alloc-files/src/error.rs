@@ -35,9 +35,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the meaning of an error of the system at a place.
-    pub(crate) fn of(place: &impl Display, error: Errno) -> Self {
-        let path = place.to_string();
+    /// Returns the meaning of an error of the system at a path.
+    pub(crate) fn of(path: &impl Display, error: Errno) -> Self {
+        let path = path.to_string();
         match error {
             Errno::ENOENT => Self::NotFound { path },
             Errno::ELOOP => Self::Link { path },
@@ -51,11 +51,11 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(place: &impl Display, source: io::Error) -> Self {
+    pub(crate) fn io(path: &impl Display, source: io::Error) -> Self {
         match source.raw_os_error() {
-            Some(number) => Self::of(place, Errno::from_raw(number)),
+            Some(number) => Self::of(path, Errno::from_raw(number)),
             None => Self::Io {
-                path: place.to_string(),
+                path: path.to_string(),
                 source,
             },
         }

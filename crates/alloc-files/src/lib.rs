@@ -1,6 +1,6 @@
 //! An allocation's files, read for people.
 //!
-//! Tasks own these directories and may be hostile, while the reader has the agent's rights: [`place`] keeps
+//! Tasks own these directories and may be hostile, while the reader has the agent's rights: [`path`] keeps
 //! paths in the allocation and out of secrets, [`directory`] opens what they name without following a link or
 //! touching a device, [`list`] returns bounded lists, and [`reader`] reads a file in parts, while it grows,
 //! shrinks or is replaced. All of it blocks.
@@ -9,7 +9,7 @@ mod directory;
 mod error;
 mod info;
 mod list;
-mod place;
+mod path;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -18,5 +18,5 @@ pub use directory::Directory;
 pub use error::Error;
 pub use info::FileInfo;
 pub use list::{ENTRIES_MAX, List};
-pub use place::Place;
+pub use path::FilePath;
 pub use reader::{CHUNK_BYTES, Origin, Reader, Step};

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::info::FileInfo;
-use crate::place::Place;
+use crate::path::FilePath;
 
 /// The most files of one list: about 1 MiB of usual names, and 3 MiB of the longest, which one message of gRPC
 /// takes.
@@ -25,9 +25,9 @@ impl Directory {
     ///
     /// # Errors
     /// There is no such directory.
-    pub fn list(&self, place: &Place) -> Result<List, Error> {
-        let directory = self.open_directory(place)?;
-        let failed = |error| Error::io(place, error);
+    pub fn list(&self, path: &FilePath) -> Result<List, Error> {
+        let directory = self.open_directory(path)?;
+        let failed = |error| Error::io(path, error);
         let entries = fs::read_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()));
         let mut list = List::default();
         for entry in entries.map_err(failed)? {

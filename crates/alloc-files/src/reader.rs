@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::place::Place;
+use crate::path::FilePath;
 
 /// The most bytes of one part. Source: Nomad's public frame size.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -37,7 +37,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Reader {
     directory: Directory,
-    place: Place,
+    path: FilePath,
     file: File,
     /// Device and number of the open file.
     id: (u64, u64),
@@ -47,15 +47,15 @@ pub struct Reader {
 impl Reader {
     /// # Errors
     /// There is no such regular file.
-    pub fn open(directory: Directory, place: Place, origin: Origin) -> Result<Self, Error> {
-        let (file, found) = directory.open_file(&place)?;
+    pub fn open(directory: Directory, path: FilePath, origin: Origin) -> Result<Self, Error> {
+        let (file, found) = directory.open_file(&path)?;
         let position = match origin {
             Origin::Start(offset) => offset.min(found.len()),
             Origin::End(offset) => found.len().saturating_sub(offset),
         };
         Ok(Self {
             directory,
-            place,
+            path,
             id: id(&found),
             file,
             position,
@@ -80,11 +80,11 @@ impl Reader {
             return Ok(Step::AtEnd);
         }
         let length = self.file.metadata().map(|found| found.len());
-        if length.map_err(|error| Error::io(&self.place, error))? < self.position {
+        if length.map_err(|error| Error::io(&self.path, error))? < self.position {
             self.position = 0;
             return Ok(Step::Truncated);
         }
-        let next = match self.directory.open_file(&self.place) {
+        let next = match self.directory.open_file(&self.path) {
             Ok((_, found)) if id(&found) == self.id => return Ok(Step::AtEnd),
             next => next,
         };
@@ -107,7 +107,7 @@ impl Reader {
         let most = usize::try_from(limit).map_or(CHUNK_BYTES, |limit| limit.min(CHUNK_BYTES));
         let mut data = vec![0; most];
         let read = self.file.read_at(&mut data, self.position);
-        let count = read.map_err(|error| Error::io(&self.place, error))?;
+        let count = read.map_err(|error| Error::io(&self.path, error))?;
         data.truncate(count);
         self.position += u64::try_from(count).unwrap_or(u64::MAX);
         Ok(data)

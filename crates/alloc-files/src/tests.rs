@@ -33,7 +33,7 @@ impl Alloc {
     }
 
     fn open(&self, path: &str, origin: Origin) -> Result<Reader, Error> {
-        Reader::open(self.directory(), Place::parse(path)?, origin)
+        Reader::open(self.directory(), FilePath::parse(path)?, origin)
     }
 
     fn refusal(&self, path: &str) -> String {
@@ -68,7 +68,7 @@ fn directories_are_listed_by_name_with_the_facts_of_their_files() {
     symlink("/etc/passwd", alloc.path("alloc/logs/link")).unwrap();
     let list = alloc
         .directory()
-        .list(&Place::parse("/alloc/logs").unwrap())
+        .list(&FilePath::parse("/alloc/logs").unwrap())
         .unwrap();
     assert!(!list.is_truncated);
     let files: Vec<_> = list
@@ -78,17 +78,20 @@ fn directories_are_listed_by_name_with_the_facts_of_their_files() {
         .collect();
     assert_eq!(files, [("link", 0, "lrwx"), ("web.stdout.0", 5, "-rw-")]);
     assert!(list.files[1].modified_at_ns > 1_000_000_000_000_000_000);
-    let root = alloc.directory().list(&Place::parse("").unwrap()).unwrap();
+    let root = alloc
+        .directory()
+        .list(&FilePath::parse("").unwrap())
+        .unwrap();
     let names: Vec<_> = root.files.iter().map(|it| (&*it.name, it.is_dir)).collect();
     assert_eq!(names, [("alloc", true), ("web", true)]);
-    let info = |path: &str| alloc.directory().info(&Place::parse(path).unwrap());
+    let info = |path: &str| alloc.directory().info(&FilePath::parse(path).unwrap());
     assert_eq!(info("alloc/logs/web.stdout.0").unwrap(), list.files[1]);
     assert_eq!(info("alloc/logs/link").unwrap(), list.files[0]);
     assert_eq!(info("").unwrap().name, "/");
     let missing = info("alloc/nope").unwrap_err().to_string();
     assert!(missing.contains("there is no \"/alloc/nope\""), "{missing}");
-    let place = Place::parse("alloc/logs/web.stdout.0").unwrap();
-    let not_dir = alloc.directory().list(&place).unwrap_err().to_string();
+    let path = FilePath::parse("alloc/logs/web.stdout.0").unwrap();
+    let not_dir = alloc.directory().list(&path).unwrap_err().to_string();
     assert!(not_dir.contains("is no directory"), "{not_dir}");
 }
 
@@ -100,7 +103,7 @@ fn a_huge_directory_is_cut() {
     }
     let list = alloc
         .directory()
-        .list(&Place::parse("web").unwrap())
+        .list(&FilePath::parse("web").unwrap())
         .unwrap();
     assert_eq!((list.files.len(), list.is_truncated), (ENTRIES_MAX, true));
 }
@@ -116,12 +119,12 @@ fn no_link_is_followed() {
         assert!(alloc.refusal(path).contains("symbolic link"), "{path}");
     }
     for path in ["web/up", "web/s"] {
-        let listed = alloc.directory().list(&Place::parse(path).unwrap());
+        let listed = alloc.directory().list(&FilePath::parse(path).unwrap());
         assert!(matches!(listed, Err(Error::Link { .. })), "{listed:?}");
     }
     let beyond = alloc
         .directory()
-        .info(&Place::parse("web/up/outside").unwrap());
+        .info(&FilePath::parse("web/up/outside").unwrap());
     assert!(
         matches!(beyond, Err(Error::Link { .. } | Error::Escapes { .. })),
         "{beyond:?}"

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloc_files::{Directory, Error, FileInfo, Origin, Place, Reader, Step};
+use alloc_files::{Directory, Error, FileInfo, FilePath, Origin, Reader, Step};
 use futures::Stream;
 use futures::stream::unfold;
 use model::AllocId;
@@ -34,7 +34,7 @@ pub(super) async fn list(
     let _slot = slot(&files.file_slots)?;
     let alloc_id = read_alloc_id(&request.alloc_id)?;
     let list = in_directory(files, alloc_id, move |directory| {
-        directory.list(&Place::parse(&request.path)?)
+        directory.list(&FilePath::parse(&request.path)?)
     });
     let list = list.await?;
     Ok(v1::ListFilesResponse {
@@ -54,7 +54,7 @@ pub(super) async fn get(
     let _slot = slot(&files.file_slots)?;
     let alloc_id = read_alloc_id(&request.alloc_id)?;
     let found = in_directory(files, alloc_id, move |directory| {
-        directory.info(&Place::parse(&request.path)?)
+        directory.info(&FilePath::parse(&request.path)?)
     });
     let file = Some(info(found.await?));
     Ok(v1::GetFileResponse { file })
@@ -76,7 +76,7 @@ pub(super) async fn read(
         Origin::Start(request.offset)
     };
     let reader = in_directory(files, alloc_id, move |directory| {
-        Reader::open(directory, Place::parse(&request.path)?, origin)
+        Reader::open(directory, FilePath::parse(&request.path)?, origin)
     });
     let following = Following {
         reader: Some(reader.await?),

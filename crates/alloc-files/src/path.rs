@@ -1,4 +1,4 @@
-//! Places in an allocation's directory: plain paths that neither leave it nor lead to secrets.
+//! Paths in an allocation's directory: plain paths that neither leave it nor lead to secrets.
 
 use std::fmt;
 use std::path::Path;
@@ -12,9 +12,9 @@ const SHARED: &str = "alloc";
 
 /// A path from the directory of an allocation, without `.` and `..`. Its text begins with a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(Vec<String>);
+pub struct FilePath(Vec<String>);
 
-impl Place {
+impl FilePath {
     /// Reads a path of a user: with or without a slash in front, `..` taken off as text.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Path::new("/").join(self.0.join("/")).display().fmt(f)
     }
@@ -76,10 +76,10 @@ mod tests {
             ("web/local/secrets", "/web/local/secrets"),
             ("secrets", "/secrets"),
         ] {
-            assert_eq!(Place::parse(text).unwrap().to_string(), want, "{text:?}");
+            assert_eq!(FilePath::parse(text).unwrap().to_string(), want, "{text:?}");
         }
         for text in ["..", "/..", "web/../..", "web/../../web", "../x"] {
-            let refused = Place::parse(text).unwrap_err();
+            let refused = FilePath::parse(text).unwrap_err();
             assert!(matches!(refused, Error::Escapes { .. }), "{text:?}");
         }
     }
@@ -93,7 +93,7 @@ mod tests {
             "web/local/../secrets/x",
             "x/../web/private/y",
         ] {
-            let refused = Place::parse(text).unwrap_err();
+            let refused = FilePath::parse(text).unwrap_err();
             assert!(matches!(refused, Error::Secret { .. }), "{text:?}");
         }
     }

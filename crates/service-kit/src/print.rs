@@ -24,11 +24,11 @@ const SECTIONS: &str = include_str!("settings.rs");
 /// Returns `config` as TOML with comments.
 pub fn toml<T: Documented>(config: &T) -> String {
     let mut out = String::new();
-    walk(config, &mut |place: Place<'_>| match place {
-        Place::Section { path, docs } => {
+    walk(config, &mut |item: ConfigItem<'_>| match item {
+        ConfigItem::Section { path, docs } => {
             let _ = write!(out, "\n{}[{path}]\n", comment(docs));
         }
-        Place::Key { name, docs, value } => {
+        ConfigItem::Key { name, docs, value } => {
             let _ = write!(out, "{}", comment(docs));
             let _ = match value {
                 Value::Null => writeln!(out, "# {name} = … is not set"),
@@ -42,16 +42,16 @@ pub fn toml<T: Documented>(config: &T) -> String {
 /// Returns the keys that no comment explains.
 pub fn undocumented<T: Documented>(config: &T) -> Vec<String> {
     let mut keys = Vec::new();
-    walk(config, &mut |place: Place<'_>| match place {
-        Place::Key { name, docs: [], .. } => keys.push(name.to_owned()),
-        Place::Section { path, docs: [] } => keys.push(path.to_owned()),
-        Place::Key { .. } | Place::Section { .. } => {}
+    walk(config, &mut |item: ConfigItem<'_>| match item {
+        ConfigItem::Key { name, docs: [], .. } => keys.push(name.to_owned()),
+        ConfigItem::Section { path, docs: [] } => keys.push(path.to_owned()),
+        ConfigItem::Key { .. } | ConfigItem::Section { .. } => {}
     });
     keys
 }
 
 /// A part of a configuration.
-enum Place<'a> {
+enum ConfigItem<'a> {
     Section {
         path: &'a str,
         docs: &'a [&'a str],
@@ -63,7 +63,7 @@ enum Place<'a> {
     },
 }
 
-fn walk<T: Documented>(config: &T, visit: &mut impl FnMut(Place<'_>)) {
+fn walk<T: Documented>(config: &T, visit: &mut impl FnMut(ConfigItem<'_>)) {
     let Ok(Value::Object(table)) = serde_json::to_value(config) else {
         return;
     };
@@ -84,7 +84,7 @@ fn walk_fields(
     fields: &[Field<'_>],
     path: &str,
     table: &Map<String, Value>,
-    visit: &mut impl FnMut(Place<'_>),
+    visit: &mut impl FnMut(ConfigItem<'_>),
 ) {
     let section = |field: &Field<'_>| {
         let mut sources = sources.iter();
@@ -93,7 +93,7 @@ fn walk_fields(
     for field in fields {
         let value = table.get(field.name).unwrap_or(&Value::Null);
         if section(field).is_none() {
-            visit(Place::Key {
+            visit(ConfigItem::Key {
                 name: field.name,
                 docs: &field.docs,
                 value,
@@ -114,7 +114,7 @@ fn walk_fields(
         } else {
             &field.docs
         };
-        visit(Place::Section { path: &path, docs });
+        visit(ConfigItem::Section { path: &path, docs });
         walk_fields(sources, &section.fields, &path, table, visit);
     }
 }

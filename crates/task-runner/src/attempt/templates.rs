@@ -12,7 +12,7 @@ use model::template::{ChangeMode, Template};
 use rand::RngExt as _;
 use service_kit::clock::sleep_until_deadline;
 use task_drivers::Driver;
-use template_watch::{Settle, Snapshot, Watch};
+use template_watch::{Debounce, Snapshot, Watch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
@@ -103,16 +103,16 @@ impl Attempt {
         let started = Instant::now();
         let mut seen = watch.subscribe();
         let mut data = seen.borrow_and_update().data;
-        let mut settles: Vec<Settle> = input.templates.iter().map(settle).collect();
+        let mut debounces: Vec<Debounce> = input.templates.iter().map(debounce).collect();
         // Data may have changed between the rendering and now.
-        settles
+        debounces
             .iter_mut()
-            .for_each(|settle| settle.changed(Duration::ZERO));
+            .for_each(|debounce| debounce.changed(Duration::ZERO));
         loop {
             let once = |position: &usize| input.templates[*position].once;
-            let followed = (0..settles.len()).filter(|position| !once(position));
+            let followed = (0..debounces.len()).filter(|position| !once(position));
             let next = followed
-                .filter_map(|position| settles[position].ready_at())
+                .filter_map(|position| debounces[position].ready_at())
                 .min();
             tokio::select! {
                 changed = seen.changed() => {
@@ -123,12 +123,12 @@ impl Attempt {
                     if now != data {
                         data = now;
                         let elapsed = started.elapsed();
-                        settles.iter_mut().for_each(|settle| settle.changed(elapsed));
+                        debounces.iter_mut().for_each(|debounce| debounce.changed(elapsed));
                     }
                 }
                 () = sleep_until_deadline(next.map(|at| started + at)) => {
                     let now = started.elapsed();
-                    let ready = settles.iter_mut().map(|settle| settle.take(now));
+                    let ready = debounces.iter_mut().map(|debounce| debounce.take(now));
                     let ready: Vec<bool> = ready.zip(&input.templates).map(|(it, of)| it && !of.once).collect();
                     let again = self.rerender(&input, watch.snapshot(), ready).await;
                     if let Err(problem) = watch.want(&again.asked) {
@@ -343,9 +343,9 @@ impl Attempt {
     }
 }
 
-fn settle(template: &Template) -> Settle {
+fn debounce(template: &Template) -> Debounce {
     let (min, max) = template.wait.map_or(WAIT, |wait| (wait.min, wait.max));
-    Settle::new(min, max)
+    Debounce::new(min, max)
 }
 
 fn stopped() -> StartFailure {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 /// The wait of one template (`wait { min max }`). Times are since a start that the caller chooses.
 #[derive(Clone, Copy, Debug)]
-pub struct Settle {
+pub struct Debounce {
     min: Duration,
     max: Duration,
     /// The first and the last change since the last rendering.
     changes: Option<(Duration, Duration)>,
 }
 
-impl Settle {
+impl Debounce {
     /// Renders `min` after the last change, and at most `max` after the first.
     pub fn new(min: Duration, max: Duration) -> Self {
         Self {
@@ -52,24 +52,24 @@ mod tests {
 
     #[test]
     fn a_rendering_waits_for_the_last_change_but_not_for_ever() {
-        let mut settle = Settle::new(s(5), s(12));
-        assert_eq!(settle.ready_at(), None);
-        assert!(!settle.take(s(100)));
-        settle.changed(s(100));
-        assert_eq!(settle.ready_at(), Some(s(105)));
-        settle.changed(s(104));
-        assert!(!settle.take(s(105)));
-        assert_eq!(settle.ready_at(), Some(s(109)));
-        settle.changed(s(108));
-        assert_eq!(settle.ready_at(), Some(s(112)));
-        assert!(settle.take(s(112)));
-        assert_eq!(settle.ready_at(), None);
+        let mut debounce = Debounce::new(s(5), s(12));
+        assert_eq!(debounce.ready_at(), None);
+        assert!(!debounce.take(s(100)));
+        debounce.changed(s(100));
+        assert_eq!(debounce.ready_at(), Some(s(105)));
+        debounce.changed(s(104));
+        assert!(!debounce.take(s(105)));
+        assert_eq!(debounce.ready_at(), Some(s(109)));
+        debounce.changed(s(108));
+        assert_eq!(debounce.ready_at(), Some(s(112)));
+        assert!(debounce.take(s(112)));
+        assert_eq!(debounce.ready_at(), None);
     }
 
     #[test]
     fn a_maximum_below_the_minimum_is_the_minimum() {
-        let mut settle = Settle::new(s(5), s(0));
-        settle.changed(s(1));
-        assert_eq!(settle.ready_at(), Some(s(6)));
+        let mut debounce = Debounce::new(s(5), s(0));
+        debounce.changed(s(1));
+        assert_eq!(debounce.ready_at(), Some(s(6)));
     }
 }

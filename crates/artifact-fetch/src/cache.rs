@@ -1,7 +1,7 @@
 //! The node's cache of downloaded files: bounded in bytes, the least recently used one leaves first. It
 //! survives the agent.
 //!
-//! Shape, below its folder: `<key>-<number>` is a file, `<key>-<number>.json` has its [`About`]. A file
+//! Shape, below its folder: `<key>-<number>` is a file, `<key>-<number>.json` has its [`BlobRecord`]. A file
 //! without the latter is incomplete.
 
 use std::collections::BTreeMap;
@@ -40,14 +40,14 @@ impl Drop for Blob {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct About {
+struct BlobRecord {
     bytes: u64,
     validators: Validators,
 }
 
 struct Entry {
     blob: Arc<Blob>,
-    about: About,
+    record: BlobRecord,
     /// The number of its last use.
     used: u64,
 }
@@ -83,20 +83,20 @@ impl Cache {
                 }
                 continue;
             }
-            let about = path.with_extension("json");
-            let modified = fs::metadata(&about).and_then(|it| it.modified());
-            match (modified, read_about(&about), name_of(&path)) {
-                (Ok(modified), Some(about), Some((key, number))) => {
-                    found.push((modified, number, key, path, about));
+            let record = path.with_extension("json");
+            let modified = fs::metadata(&record).and_then(|it| it.modified());
+            match (modified, read_record(&record), name_of(&path)) {
+                (Ok(modified), Some(record), Some((key, number))) => {
+                    found.push((modified, number, key, path, record));
                 }
                 _ => fs::remove_file(&path)?,
             }
         }
         found.sort_by_key(|one| (one.0, one.1));
         let mut state = State::default();
-        for (_, number, key, path, about) in found {
+        for (_, number, key, path, record) in found {
             state.next = state.next.max(number + 1);
-            state.insert(key, path, about);
+            state.insert(key, path, record);
         }
         let cache = Self {
             folder,
@@ -122,11 +122,11 @@ impl Cache {
         let uses = state.uses;
         let entry = state.entries.get_mut(key)?;
         entry.used = uses;
-        let about = entry.blob.path.with_extension("json");
+        let record = entry.blob.path.with_extension("json");
         // The order of uses survives the agent by this time.
         let (now, flags) = (TimeSpec::UTIME_NOW, UtimensatFlags::NoFollowSymlink);
-        let _ = utimensat(AT_FDCWD, &about, &now, &now, flags);
-        Some((Arc::clone(&entry.blob), entry.about.validators.clone()))
+        let _ = utimensat(AT_FDCWD, &record, &now, &now, flags);
+        Some((Arc::clone(&entry.blob), entry.record.validators.clone()))
     }
 
     /// Takes a file over, in the place of one of the same key. A file that is larger than the whole cache
@@ -146,17 +146,17 @@ impl Cache {
         let path = self.folder.join(format!("{key}-{}", state.next));
         state.next += 1;
         fs::rename(file, &path)?;
-        let about = About { bytes, validators };
+        let record = BlobRecord { bytes, validators };
         if !is_kept || bytes > self.bytes_max {
             return Ok(Arc::new(Blob {
                 path,
                 is_discarded: AtomicBool::new(true),
             }));
         }
-        let text = serde_json::to_vec(&about).map_err(io::Error::other)?;
+        let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
         fs::write(path.with_extension("json"), text)?;
         state.remove(key);
-        let blob = state.insert(key.to_owned(), path, about);
+        let blob = state.insert(key.to_owned(), path, record);
         self.evict(&mut state);
         Ok(blob)
     }
@@ -178,16 +178,16 @@ impl Cache {
 }
 
 impl State {
-    fn insert(&mut self, key: String, path: PathBuf, about: About) -> Arc<Blob> {
+    fn insert(&mut self, key: String, path: PathBuf, record: BlobRecord) -> Arc<Blob> {
         self.uses += 1;
-        self.bytes = self.bytes.saturating_add(about.bytes);
+        self.bytes = self.bytes.saturating_add(record.bytes);
         let blob = Arc::new(Blob {
             path,
             is_discarded: AtomicBool::new(false),
         });
         let entry = Entry {
             blob: Arc::clone(&blob),
-            about,
+            record,
             used: self.uses,
         };
         if let Some(old) = self.entries.insert(key, entry) {
@@ -203,14 +203,14 @@ impl State {
     }
 
     fn discard(&mut self, entry: &Entry) {
-        self.bytes = self.bytes.saturating_sub(entry.about.bytes);
+        self.bytes = self.bytes.saturating_sub(entry.record.bytes);
         // First: without it, an agent that dies now leaves a file that the next one removes.
         let _ = fs::remove_file(entry.blob.path.with_extension("json"));
         entry.blob.is_discarded.store(true, Ordering::Relaxed);
     }
 }
 
-fn read_about(path: &Path) -> Option<About> {
+fn read_record(path: &Path) -> Option<BlobRecord> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 

@@ -1,14 +1,14 @@
 //! The helper process: it reads content from the network for the agent, and can harm nothing else.
 //!
 //! It is the agent's own binary, started with a hidden subcommand that calls [`main`]. In reading order:
-//! `sandbox` gives up rights; `http` and `git` download; `unpack` reads archives; `room` watches the free
+//! `sandbox` gives up rights; `http` and `git` download; `unpack` reads archives; `disk_space` watches the free
 //! space of the disk.
 //!
 //! The helper ends with its standard input, which the agent holds open: no helper outlives its agent.
 
+mod disk_space;
 mod git;
 mod http;
-mod room;
 mod sandbox;
 mod unpack;
 
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use artifact::{Archive, Budget};
 
-use self::room::too_large;
+use self::disk_space::too_large;
 use crate::wire::{LocalFile, Order, PART, Report, S3, TREE, Work};
 
 /// Bytes of an order, at most: a URL, headers and a key.

@@ -166,21 +166,21 @@ fn wait(child: &mut Child, bytes_max: u64) -> Result<bool, String> {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
             let bytes = size(Path::new(TREE));
             return if bytes > bytes_max {
-                Err(super::room::too_large(bytes_max))
+                Err(super::disk_space::too_large(bytes_max))
             } else {
                 Ok(status.success())
             };
         }
         looks += 1;
         if looks.is_multiple_of(LOOKS_PER_MEASUREMENT) {
-            let is_full = super::room::Room::default().wrote(0);
+            let is_full = super::disk_space::DiskSpaceGuard::default().wrote(0);
             let is_large = size(Path::new(TREE)) > bytes_max;
             if is_large || is_full.is_err() {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(is_full
                     .err()
-                    .unwrap_or_else(|| super::room::too_large(bytes_max)));
+                    .unwrap_or_else(|| super::disk_space::too_large(bytes_max)));
             }
         }
         std::thread::sleep(LOOK);

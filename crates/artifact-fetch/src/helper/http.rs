@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 
 use self::client::{Client, HttpFailure, Response};
 use self::part::Part;
-use super::room::{Room, too_large};
+use super::disk_space::{DiskSpaceGuard, too_large};
 use crate::wire::{Http, Report, Validators};
 use ::http::StatusCode;
 
@@ -77,7 +77,7 @@ fn attempt(work: &Http) -> Result<Report, HttpFailure> {
 fn copy(response: &mut Response, part: &mut Part, bytes_max: u64) -> Result<(), HttpFailure> {
     let mut reader = response.body_mut().as_reader();
     let mut buffer = vec![0; 1 << 16];
-    let mut room = Room::default();
+    let mut disk_space = DiskSpaceGuard::default();
     loop {
         let count = match reader.read(&mut buffer) {
             Ok(0) => return Ok(()),
@@ -92,7 +92,7 @@ fn copy(response: &mut Response, part: &mut Part, bytes_max: u64) -> Result<(), 
         if part.bytes.saturating_add(bytes) > bytes_max {
             return Err(HttpFailure::lasting(too_large(bytes_max)));
         }
-        room.wrote(bytes).map_err(HttpFailure::lasting)?;
+        disk_space.wrote(bytes).map_err(HttpFailure::lasting)?;
         part.file
             .write_all(&buffer[..count])
             .map_err(|error| HttpFailure::lasting(format!("cannot write: {error}")))?;

@@ -12,12 +12,12 @@ use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 
 use crate::beneath;
-use crate::helper::room::Room;
+use crate::helper::disk_space::DiskSpaceGuard;
 
 pub(super) struct Tree {
     root: OwnedFd,
     budget: Budget,
-    room: Room,
+    disk_space: DiskSpaceGuard,
     /// Set at the end: a directory without the right to write could not be filled.
     modes: Vec<(PathBuf, u32)>,
     /// The directory of the last entry: archives list a directory's entries in a row.
@@ -30,7 +30,7 @@ impl Tree {
         Ok(Self {
             root: created.map_err(|error| format!("cannot create the directory: {error}"))?,
             budget,
-            room: Room::default(),
+            disk_space: DiskSpaceGuard::default(),
             modes: Vec::new(),
             last: None,
         })
@@ -153,7 +153,9 @@ impl Tree {
             self.budget
                 .bytes(bytes)
                 .map_err(|spent| about(name, spent))?;
-            self.room.wrote(bytes).map_err(|full| about(name, full))?;
+            self.disk_space
+                .wrote(bytes)
+                .map_err(|full| about(name, full))?;
             file.write_all(&buffer[..count])
                 .map_err(|error| about(name, format!("it cannot be written: {error}")))?;
         }

@@ -9,12 +9,12 @@ const LEFT: u64 = 1 << 30;
 
 /// Bytes written since the last look.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct DiskSpaceGuard {
     since: u64,
     has_looked: bool,
 }
 
-impl Room {
+impl DiskSpaceGuard {
     /// Counts written bytes.
     ///
     /// # Errors

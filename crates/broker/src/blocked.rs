@@ -3,7 +3,7 @@
 //! The scheduler blocks an evaluation on the basis of a snapshot. Capacity gained between that
 //! snapshot and now would be missed, so the revisions of gains are remembered and compared.
 //! Gains of classes and of nodes are kept apart, because their ids are of different kinds.
-//! A gain unblocks only evaluations that may fit into the node's room ([`crate::room`]).
+//! A gain unblocks only evaluations that may fit into the node's free capacity ([`crate::free_capacity`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::config::CAPACITY_MEMORY;
 use crate::event::BlockedOn;
-use crate::room::{Asks, Room};
+use crate::free_capacity::{Asks, FreeCapacity};
 
 /// Computed class → whether its nodes could take the job.
 type Eligibility = BTreeMap<Arc<str>, bool>;
@@ -30,7 +30,7 @@ type GainKey = (u64, Option<NodeId>, Arc<str>);
 
 #[derive(Debug)]
 struct ClassGain {
-    room: Room,
+    free: FreeCapacity,
     at: Timestamp,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Blocked {
     escaped: BTreeMap<Option<Asks>, BTreeSet<EvalId>>,
     by_node: BTreeMap<NodeId, BTreeSet<EvalId>>,
     after_conflicts: BTreeSet<EvalId>,
-    /// By revision; of each node only the newest gain, because its room includes earlier ones.
+    /// By revision; of each node only the newest gain, because it includes earlier ones.
     class_gains: BTreeMap<GainKey, ClassGain>,
     /// The newest gain of each node in `class_gains`.
     newest_of_node: FxHashMap<NodeId, GainKey>,
@@ -171,7 +171,7 @@ impl Blocked {
         let mut newer = self.class_gains.range(after..);
         newer.any(|((_, _, class), gain)| {
             (on.escaped || on.class_eligibility.get(class) != Some(&false))
-                && gain.room.may_take(on.asks.as_ref())
+                && gain.free.may_take(on.asks.as_ref())
         })
     }
 
@@ -182,20 +182,20 @@ impl Blocked {
         now: Timestamp,
         class: Arc<str>,
         node_id: Option<NodeId>,
-        room: Room,
+        free: FreeCapacity,
         index: u64,
     ) -> BTreeSet<EvalId> {
         self.forget(now);
         self.newest_gain = self.newest_gain.max(index);
         let mut freed = BTreeSet::new();
         for (asks, ids) in &self.escaped {
-            if room.may_take(asks.as_ref()) {
+            if free.may_take(asks.as_ref()) {
                 freed.extend(ids);
             }
         }
         for (needs, ids) in &self.captured {
             let is_eligible = needs.eligibility.get(&class) != Some(&false);
-            if is_eligible && room.may_take(needs.asks.as_ref()) {
+            if is_eligible && free.may_take(needs.asks.as_ref()) {
                 freed.extend(ids);
             }
         }
@@ -203,7 +203,7 @@ impl Blocked {
             freed.extend(self.by_node.get(&node_id).into_iter().flatten());
             note(&mut self.node_gains, node_id, Gain { index, at: now });
         }
-        self.note_of_class((index, node_id, class), ClassGain { room, at: now });
+        self.note_of_class((index, node_id, class), ClassGain { free, at: now });
         for id in &freed {
             self.untrack(*id);
         }

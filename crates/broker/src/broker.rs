@@ -158,10 +158,10 @@ impl Broker {
             Fact::Capacity {
                 class,
                 node_id,
-                room,
+                free,
                 index,
             } => {
-                self.learn_capacity(now, class, node_id, room, index);
+                self.learn_capacity(now, class, node_id, free, index);
             }
             Fact::Paused(paused) => self.paused = paused,
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{EvalId, EvalStatus, Evaluation, JobKey, JobType, NodeId, Timestamp, TriggeredBy};
 use state::Snapshot;
 
-use crate::room::{Asks, Room};
+use crate::free_capacity::{Asks, FreeCapacity};
 use crate::token::Token;
 
 /// Names a waiting RPC, so that its answer finds it.
@@ -71,8 +71,8 @@ pub enum Fact {
         class: Arc<str>,
         /// The node that gained it, for evaluations blocked on that node.
         node_id: Option<NodeId>,
-        /// The node's room now.
-        room: Room,
+        /// The node's free capacity now.
+        free: FreeCapacity,
         index: u64,
     },
     /// True if the operator has paused deliveries.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use state::{Change, Entity, Key, Snapshot};
 
 use crate::event::{Fact, OpenEval};
-use crate::room::Room;
+use crate::free_capacity::FreeCapacity;
 
 /// Reads the change feed.
 ///
@@ -191,7 +191,7 @@ fn gain(snapshot: &Snapshot, node: &Node, node_id: Option<NodeId>, index: u64) -
     Fact::Capacity {
         class: Arc::from(node.computed_class.as_str()),
         node_id,
-        room: Room::on_node(snapshot, node.id),
+        free: FreeCapacity::on_node(snapshot, node.id),
         index,
     }
 }
@@ -200,7 +200,7 @@ fn gain_of_volume(index: u64) -> Fact {
     Fact::Capacity {
         class: Arc::from(""),
         node_id: None,
-        room: Room::of_volumes(),
+        free: FreeCapacity::of_volumes(),
         index,
     }
 }

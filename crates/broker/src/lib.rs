@@ -10,7 +10,7 @@
 //!
 //! In reading order: [`event`] and [`effect`] are the interface; [`config`] has the timeouts;
 //! `broker` is the state machine; `queues` holds deliverable evaluations, `sessions` the workers'
-//! streams, `blocked` the evaluations that wait for capacity, [`room`] tells which of them a gain may
+//! streams, `blocked` the evaluations that wait for capacity, [`free_capacity`] tells which of them a gain may
 //! help; [`facts`] reads the replica; [`outcome`] makes the writes.
 //!
 //! Source: Nomad's public behaviour: at-least-once delivery by priority, one evaluation of a job
@@ -23,9 +23,9 @@ pub mod effect;
 mod entry;
 pub mod event;
 pub mod facts;
+pub mod free_capacity;
 pub mod outcome;
 mod queues;
-pub mod room;
 mod sessions;
 pub mod token;
 
@@ -37,5 +37,5 @@ pub use config::Config;
 pub use effect::{Delivery, Effect, NotOutstanding, ReturnReason};
 pub use entry::State;
 pub use event::{BlockedOn, Event, Fact, JobTypes, OpenEval, RequestId, SessionId};
-pub use room::{Asks, Room};
+pub use free_capacity::{Asks, FreeCapacity};
 pub use token::Token;

@@ -3,10 +3,10 @@
 mod blocked;
 mod delivery;
 mod fixture;
+mod free_capacity;
 mod limits;
 mod paused;
 mod property;
 mod queues;
 mod replica;
-mod room;
 mod values;

@@ -9,7 +9,7 @@ use super::Broker;
 use crate::blocked::Verdict;
 use crate::entry::State;
 use crate::event::BlockedOn;
-use crate::room::Room;
+use crate::free_capacity::FreeCapacity;
 
 impl Broker {
     pub(super) fn block(
@@ -39,10 +39,10 @@ impl Broker {
         now: Timestamp,
         class: Arc<str>,
         node_id: Option<NodeId>,
-        room: Room,
+        free: FreeCapacity,
         index: u64,
     ) {
-        let freed = self.blocked.gain(now, class, node_id, room, index);
+        let freed = self.blocked.gain(now, class, node_id, free, index);
         self.enqueue_unblocked(now, freed);
     }
 

@@ -228,7 +228,7 @@ fn evaluations_that_depend_on_several_nodes_run_after_every_gain() {
             ..newer.clone()
         };
         for _ in 0..2 {
-            cluster.start(&super::room::job(9, 500), node);
+            cluster.start(&super::free_capacity::job(9, 500), node);
         }
         cluster.start(&older, node);
         let id = cluster.submit(job);

@@ -1,7 +1,7 @@
-//! Asks of blocked evaluations, and the room of a node that has gained capacity: a gain unblocks
+//! Asks of blocked evaluations, and the free capacity of a node that has gained capacity: a gain unblocks
 //! only evaluations whose asks may fit.
 //!
-//! Only a gain that cannot help may be skipped. So an ask is a lower bound and room is an upper
+//! Only a gain that cannot help may be skipped. So an ask is a lower bound and free capacity an upper
 //! bound. Where the fit depends on more than cpu, memory and disk of one node, the ask is unknown,
 //! and every gain unblocks the evaluation.
 
@@ -23,17 +23,17 @@ pub struct Asks {
     groups: Vec<[u64; 3]>,
 }
 
-/// The room on a node after a gain.
+/// The free capacity of a node after a gain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct FreeCapacity {
     /// `None`: unknown.
     free: Option<[u64; 3]>,
-    /// Jobs of its types may evict others, and so find more room than is free.
+    /// Jobs of its types may evict others, and so find more capacity than is free.
     preemption: Preemption,
 }
 
-impl Room {
-    /// Returns the room on a node as `snapshot` has it.
+impl FreeCapacity {
+    /// Returns the free capacity of a node as `snapshot` has it.
     pub fn on_node(snapshot: &Snapshot, node_id: NodeId) -> Self {
         let preemption = snapshot.scheduler_config().preemption;
         let Some(node) = snapshot.node(node_id) else {
@@ -50,7 +50,7 @@ impl Room {
         }
     }
 
-    /// No room: the gain is a storage system's volume, which helps only evaluations that wait for
+    /// None: the gain is a storage system's volume, which helps only evaluations that wait for
     /// more than cpu, memory and disk.
     pub fn of_volumes() -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Room {
 impl Asks {
     /// Returns the asks of a blocked evaluation; `None`: unknown.
     pub fn of(snapshot: &Snapshot, eval: &Evaluation) -> Option<Self> {
-        // System jobs wait for one node each; after lost races there was room already.
+        // System jobs wait for one node each; after lost races there was capacity already.
         if eval.job_type.is_per_node()
             || eval.triggered_by == TriggeredBy::MaxPlanAttempts
             || eval.failed_task_groups.is_empty()
@@ -106,7 +106,7 @@ fn amounts(resources: ComparableResources) -> [u64; 3] {
     [resources.cpu_mhz, resources.memory_mib, resources.disk_mib]
 }
 
-/// Tells whether a node's own room alone decides if an allocation of the group fits.
+/// Tells whether a node's own capacity alone decides if an allocation of the group fits.
 fn is_plain(group: &TaskGroup) -> bool {
     let mut constraints = group.tasks.iter().map(|task| &task.constraints);
     group.volumes.is_empty()

@@ -27,7 +27,7 @@ const MAX_BATCH: usize = 1_024;
 const URGENT_INTERVAL: Duration = Duration::from_millis(20);
 /// Time that the watch has to bring a wanted revision by itself: it is on its way, unless it is the
 /// revision of a key outside the prefix. A request for each wait would cost etcd more than the changes.
-const PATIENCE: Duration = Duration::from_millis(2);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(2);
 /// Time with that interval after a reader began to wait. A revision that does not come within a
 /// second is late or was never committed; then the usual interval is enough.
 const URGENT_PERIOD: Duration = Duration::from_secs(1);
@@ -169,7 +169,7 @@ impl Feed {
                 Ok(()) = wanted.changed() => {
                     urgent_until = Instant::now() + URGENT_PERIOD;
                     if *wanted.borrow_and_update() > self.index() && patient_until.is_none() {
-                        patient_until = Some(Instant::now() + PATIENCE);
+                        patient_until = Some(Instant::now() + CATCH_UP_TIMEOUT);
                     }
                     continue;
                 }

@@ -22,7 +22,7 @@ use crate::context;
 use crate::exit::Exit;
 use crate::output::printer::Printer;
 use suite::{Addresses, Suite};
-use terminal::{Leftovers, Place, Terminal};
+use terminal::{DataDirectory, Leftovers, Terminal};
 
 /// Interval of progress messages during shutdown. Most tasks stop within the first interval.
 const SHUTDOWN_MESSAGE_INTERVAL: Duration = Duration::from_secs(3);
@@ -88,11 +88,11 @@ async fn live(
     let mut suite = Box::pin(Suite::start(&args)).await?;
     let directory = suite.directory().to_owned();
     leftovers.set(match args.data_dir {
-        Some(_) => Place::Kept {
+        Some(_) => DataDirectory::Kept {
             directory: directory.clone(),
             nodes: args.nodes,
         },
-        None => Place::Scratch(directory.clone()),
+        None => DataDirectory::Scratch(directory.clone()),
     });
     if let Some(left_out) = terminal::nodes_left_out(&directory, args.nodes) {
         terminal.warn(&left_out);

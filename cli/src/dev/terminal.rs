@@ -58,11 +58,11 @@ impl Terminal {
 
 /// The directory of tasks and files that remain after an immediate exit, if any. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Leftovers(Arc<Mutex<Option<Place>>>);
+pub(super) struct Leftovers(Arc<Mutex<Option<DataDirectory>>>);
 
 /// The directory of state and allocations.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum DataDirectory {
     /// Temporary, for this run.
     Scratch(PathBuf),
     /// Kept for the next start.
@@ -74,21 +74,21 @@ pub(super) enum Place {
 }
 
 impl Leftovers {
-    pub(super) fn set(&self, place: Place) {
-        *lock(&self.0) = Some(place);
+    pub(super) fn set(&self, directory: DataDirectory) {
+        *lock(&self.0) = Some(directory);
     }
 
     /// Describes the tasks and files that an immediate exit leaves behind, and their removal.
     fn text(&self) -> String {
         match &*lock(&self.0) {
             None => "==> Stopped immediately; nothing was started".to_owned(),
-            Some(Place::Scratch(directory)) => format!(
+            Some(DataDirectory::Scratch(directory)) => format!(
                 "==> Stopped immediately. Running tasks and their files in {} remain.\n    \
                  To stop and remove them: {}",
                 directory.display(),
                 removal(directory)
             ),
-            Some(Place::Kept { directory, nodes }) => {
+            Some(DataDirectory::Kept { directory, nodes }) => {
                 format!(
                     "==> Stopped immediately. {}",
                     remaining_tasks(directory, *nodes)
@@ -215,9 +215,9 @@ mod tests {
     fn remains_are_described_with_the_command_that_removes_them() {
         let leftovers = Leftovers::default();
         assert!(leftovers.text().contains("nothing"));
-        leftovers.set(Place::Scratch("/tmp/kafila-dev-x".into()));
+        leftovers.set(DataDirectory::Scratch("/tmp/kafila-dev-x".into()));
         assert!(leftovers.text().contains("rm -r '/tmp/kafila-dev-x'"));
-        let kept = |nodes| Place::Kept {
+        let kept = |nodes| DataDirectory::Kept {
             directory: "/srv/k".into(),
             nodes,
         };

@@ -38,16 +38,16 @@ pub struct ConsulServices {
 
 /// The services of one allocation in Consul.
 #[derive(Debug, Default)]
-pub(crate) struct InConsul {
+pub(crate) struct ConsulRegistrations {
     /// The facts behind the last registrations; `None`: there are none yet.
-    pub(crate) basis: Option<Basis>,
+    pub(crate) inputs: Option<RegistrationInputs>,
     /// Key of a check -> its id in Consul.
     pub(crate) check_ids: BTreeMap<CheckKey, String>,
 }
 
 /// The facts that registrations depend on, apart from addresses of drivers, which come with their owner.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Basis {
+pub(crate) struct RegistrationInputs {
     pub(crate) owners: Vec<ServiceOwner>,
     pub(crate) alloc: Arc<Allocation>,
     pub(crate) job: Arc<Job>,
@@ -56,7 +56,7 @@ pub(crate) struct Basis {
 
 /// The registrations of an allocation.
 #[derive(Debug, Default)]
-pub(crate) struct Built {
+pub(crate) struct AllocRegistrations {
     pub(crate) registrations: Vec<Registration>,
     pub(crate) check_ids: BTreeMap<CheckKey, String>,
 }
@@ -69,8 +69,8 @@ pub(crate) fn build(
     facts: &NodeFacts,
     own: impl Fn(&str) -> Option<DriverAddress>,
     tags: &[String],
-) -> Built {
-    let mut built = Built::default();
+) -> AllocRegistrations {
+    let mut built = AllocRegistrations::default();
     let Some(group) = assignment.job.task_group(&assignment.alloc.task_group) else {
         return built;
     };
@@ -78,7 +78,7 @@ pub(crate) fn build(
         let services = services::of_owner(group, owner).iter().enumerate();
         let env = services::env(assignment, group, owner, facts);
         let driver = services::of_task(owner, &own);
-        let place = Place {
+        let context = ServiceContext {
             assignment,
             group,
             owner,
@@ -86,7 +86,7 @@ pub(crate) fn build(
             addresses: (facts, driver.as_ref()),
         };
         for (position, service) in services.filter(|(_, it)| it.provider == Provider::Consul) {
-            let Some(mut registration) = place.registration(service, tags) else {
+            let Some(mut registration) = context.registration(service, tags) else {
                 continue;
             };
             if built
@@ -97,7 +97,7 @@ pub(crate) fn build(
                 continue;
             }
             for (number, check) in service.checks.iter().enumerate() {
-                let Some(check) = place.check(service, check, (&registration.id, number)) else {
+                let Some(check) = context.check(service, check, (&registration.id, number)) else {
                     continue;
                 };
                 let key = CheckKey {
@@ -114,8 +114,8 @@ pub(crate) fn build(
     built
 }
 
-/// The place of a service: its owner, and the values and addresses there.
-struct Place<'a> {
+/// The context of a service: its owner, and the values and addresses there.
+struct ServiceContext<'a> {
     assignment: &'a Assignment,
     group: &'a TaskGroup,
     owner: &'a ServiceOwner,
@@ -123,7 +123,7 @@ struct Place<'a> {
     addresses: (&'a NodeFacts, Option<&'a DriverAddress>),
 }
 
-impl Place<'_> {
+impl ServiceContext<'_> {
     fn target(&self, service: &Service, wanted: (AddressMode, &str)) -> Option<Target> {
         let of = (self.owner, service);
         services::target(self.assignment, of, wanted, self.env, self.addresses)

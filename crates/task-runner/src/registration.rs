@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::consul_services::{Basis, InConsul, build};
+use crate::consul_services::{ConsulRegistrations, RegistrationInputs, build};
 use crate::runner::Runner;
 
 impl Runner {
@@ -11,27 +11,27 @@ impl Runner {
         let Some(consul) = &self.context.consul_services else {
             return;
         };
-        let basis = Basis {
+        let inputs = RegistrationInputs {
             owners: self.machine.registered(),
             alloc: Arc::clone(&self.assignment.alloc),
             job: Arc::clone(&self.assignment.job),
             network: self.network.status(),
         };
-        if self.in_consul.basis.as_ref() == Some(&basis) {
+        if self.in_consul.inputs.as_ref() == Some(&inputs) {
             return;
         }
         let own = |task: &str| self.driver_address(task);
         let built = build(
             &self.assignment,
-            &basis.owners,
+            &inputs.owners,
             &self.facts(),
             own,
             &consul.tags,
         );
         let owner = self.alloc_id.to_string();
         consul.services.put(&owner, built.registrations);
-        self.in_consul = InConsul {
-            basis: Some(basis),
+        self.in_consul = ConsulRegistrations {
+            inputs: Some(inputs),
             check_ids: built.check_ids,
         };
     }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use crate::check_view::CheckRuns;
-use crate::consul_services::InConsul;
+use crate::consul_services::ConsulRegistrations;
 use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
@@ -72,7 +72,7 @@ pub fn spawn(
         volumes: Arc::default(),
         shared: HashMap::new(),
         checks: CheckRuns::default(),
-        in_consul: InConsul::default(),
+        in_consul: ConsulRegistrations::default(),
         work: JoinSet::new(),
         progress,
         is_recorded: true,

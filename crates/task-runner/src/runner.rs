@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::check_view::CheckRuns;
-use crate::consul_services::InConsul;
+use crate::consul_services::ConsulRegistrations;
 use crate::context::Context;
 use crate::csi_volumes::AllocVolumes;
 use crate::handle::{Command, Handle, Progress, RunningTask};
@@ -55,7 +55,7 @@ pub(crate) struct Runner {
     pub(crate) shared: HashMap<String, Arc<TaskShared>>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
-    pub(crate) in_consul: InConsul,
+    pub(crate) in_consul: ConsulRegistrations,
     /// Effects in progress; aborted with the runner.
     pub(crate) work: JoinSet<()>,
     pub(crate) progress: watch::Sender<Progress>,

@@ -152,23 +152,23 @@ pub(crate) fn target(
     let literal = env.interpolate(&service.address);
     let advertised = driver.filter(|driver| driver.is_advertised && literal.is_empty());
     let place = match mode {
-        AddressMode::Auto => advertised.map_or(Place::Node, Place::Driver),
-        AddressMode::Host => Place::Node,
-        AddressMode::Driver => Place::Driver(driver?),
-        AddressMode::Alloc => Place::Alloc(own_address(facts, NetworkStatus::any_address)?),
+        AddressMode::Auto => advertised.map_or(AddressSource::Node, AddressSource::Driver),
+        AddressMode::Host => AddressSource::Node,
+        AddressMode::Driver => AddressSource::Driver(driver?),
+        AddressMode::Alloc => AddressSource::Alloc(own_address(facts, NetworkStatus::any_address)?),
         AddressMode::AllocIpv6 => {
-            Place::Alloc(own_address(facts, |network| &network.address_ipv6)?)
+            AddressSource::Alloc(own_address(facts, |network| &network.address_ipv6)?)
         }
     };
     let (host, port) = match (place, found) {
-        (Place::Driver(driver), Some(port)) => (driver.host.as_str(), driver.port(port)),
-        (Place::Alloc(own), Some(port)) if port.task.is_empty() => (own, port.to),
+        (AddressSource::Driver(driver), Some(port)) => (driver.host.as_str(), driver.port(port)),
+        (AddressSource::Alloc(own), Some(port)) if port.task.is_empty() => (own, port.to),
         (_, Some(port)) => (port.host_ip.as_str(), port.value),
         (place, None) => {
             let host = match place {
-                Place::Node => facts.address(),
-                Place::Alloc(own) => own,
-                Place::Driver(driver) => &driver.host,
+                AddressSource::Node => facts.address(),
+                AddressSource::Alloc(own) => own,
+                AddressSource::Driver(driver) => &driver.host,
             };
             let port = if wanted.is_empty() {
                 0
@@ -186,8 +186,8 @@ pub(crate) fn target(
     Some(Target { host, port })
 }
 
-/// Where a service is reached.
-enum Place<'a> {
+/// The source of the address that a service is reached at.
+enum AddressSource<'a> {
     Node,
     /// At the allocation's own address.
     Alloc(&'a str),

@@ -136,7 +136,7 @@ fn assignment(text: &str) -> Assignment {
     }
 }
 
-fn built(assignment: &Assignment, tags: &[&str]) -> Built {
+fn built(assignment: &Assignment, tags: &[&str]) -> AllocRegistrations {
     let owners = [ServiceOwner::Group, ServiceOwner::Task("t".to_owned())];
     let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     let facts = NodeFacts::new(&builders::node(1), "global");
@@ -144,7 +144,7 @@ fn built(assignment: &Assignment, tags: &[&str]) -> Built {
 }
 
 /// The bodies, with `CheckID` shortened to its fixed part.
-fn bodies(built: &Built) -> Vec<Value> {
+fn bodies(built: &AllocRegistrations) -> Vec<Value> {
     let bodies = built.registrations.iter().map(|registration| {
         let mut body = serde_json::to_value(registration).unwrap();
         for check in body["Checks"].as_array_mut().unwrap() {

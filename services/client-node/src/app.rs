@@ -72,9 +72,9 @@ pub struct App {
     refreshes_on_hangup: bool,
 }
 
-/// Parts shared by the simulated nodes of a process: see [`App::build_light`].
+/// Parts shared by the simulated nodes of a process: see [`App::build_simulated`].
 #[derive(Clone)]
-pub struct Light {
+pub struct SharedParts {
     /// To the gateway of all nodes.
     pub channel: TracedChannel,
     /// The metrics of all nodes together.
@@ -184,12 +184,12 @@ impl App {
 
     /// Builds a simulated node: no storage, no server, `mock_driver` alone, and parts shared with
     /// others. For simulations of many nodes in one process.
-    pub fn build_light(config: Config, light: Light) -> Self {
-        let Light {
+    pub fn build_simulated(config: Config, shared: SharedParts) -> Self {
+        let SharedParts {
             channel,
             metrics,
             ids,
-        } = light;
+        } = shared;
         let opened = Opened::without_storage(&ids, None);
         let parts = Parts {
             metrics,

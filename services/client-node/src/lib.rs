@@ -21,7 +21,7 @@ pub mod metrics;
 mod node_meta;
 mod session;
 
-pub use app::{App, Light};
+pub use app::{App, SharedParts};
 pub use config::Config;
 pub use error::Error;
 pub use local_state::Memory;

@@ -13,7 +13,7 @@ use crate::config::{ArtifactConfig, DriversConfig};
 use crate::error::Error;
 
 /// Facts about the node for its drivers.
-pub(super) struct About<'a> {
+pub(super) struct NodeInfo<'a> {
     /// The agent's directory; `None`: only simulated tasks.
     pub(super) state_dir: Option<&'a Path>,
     pub(super) node_id: String,
@@ -22,13 +22,17 @@ pub(super) struct About<'a> {
 
 /// Returns the drivers by name.
 /// `own_subcommand`: the subcommand of the agent's program that runs a supervisor.
-pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand: &str) -> Drivers {
+pub(super) fn drivers(
+    config: &DriversConfig,
+    node: &NodeInfo<'_>,
+    own_subcommand: &str,
+) -> Drivers {
     let mut drivers = Drivers::new();
-    if config.mock_driver || about.state_dir.is_none() {
+    if config.mock_driver || node.state_dir.is_none() {
         let mock = MockDriver::default();
         drivers.insert(mock.name(), Arc::new(mock));
     }
-    if let Some(state_dir) = about.state_dir {
+    if let Some(state_dir) = node.state_dir {
         let supervisor = match config.supervisor.as_slice() {
             [] => SupervisorCommand::own_program(own_subcommand),
             [program, args @ ..] => SupervisorCommand {
@@ -46,8 +50,8 @@ pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand:
         drivers.insert(raw_exec.name(), Arc::new(raw_exec));
         let docker = Docker::new(docker_driver::Settings {
             config: config.docker.clone(),
-            node_name: about.node_name.clone(),
-            ..docker_driver::Settings::new(state_dir.join("containers"), about.node_id.clone())
+            node_name: node.node_name.clone(),
+            ..docker_driver::Settings::new(state_dir.join("containers"), node.node_id.clone())
         });
         drivers.insert(docker.name(), Arc::new(docker));
     }

@@ -99,12 +99,12 @@ pub(super) fn node_meta(config: &Config, opened: &Opened) -> Arc<NodeMeta> {
 }
 
 pub(super) fn make_drivers(config: &Config, opened: &Opened) -> Drivers {
-    let about = drivers::About {
+    let node = drivers::NodeInfo {
         state_dir: opened.state_dir.as_deref(),
         node_id: opened.identity.node_id.to_string(),
         node_name: config.name.clone().unwrap_or_default(),
     };
-    drivers::drivers(&config.drivers, &about, SUPERVISOR_SUBCOMMAND)
+    drivers::drivers(&config.drivers, &node, SUPERVISOR_SUBCOMMAND)
 }
 
 /// Returns the node's id in its certificate; `None` without TLS.

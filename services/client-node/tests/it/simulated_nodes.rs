@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client_node::metrics::Metrics;
-use client_node::{App, Config, Light};
+use client_node::{App, Config, SharedParts};
 use model::ClientStatus;
 use service_kit::{CancellationToken, IdSource};
 use test_kit::wait_for;
@@ -27,7 +27,7 @@ async fn a_hundred_nodes_share_a_process_and_a_channel() {
         let cluster = Cluster::new();
         cluster.facts().ttl = Duration::from_secs(30);
         let gateway = Gateway::start(&cluster).await;
-        let light = Light {
+        let shared = SharedParts {
             channel: service_kit::connect_lazy(&gateway.address).unwrap(),
             metrics: metrics.clone(),
             ids: IdSource::seeded(number),
@@ -36,7 +36,7 @@ async fn a_hundred_nodes_share_a_process_and_a_channel() {
             name: Some(format!("n{number}")),
             ..Config::default()
         };
-        nodes.spawn(App::build_light(config, light).run(drain.clone()));
+        nodes.spawn(App::build_simulated(config, shared).run(drain.clone()));
         gateways.push(gateway);
         clusters.push(cluster);
     }

@@ -39,6 +39,7 @@ impl Job {
             stop: false,
             version: 0,
             forced_version: None,
+            written_by: None,
             submit_time: now,
             ..self.clone()
         }
@@ -68,6 +69,7 @@ impl Job {
             stop: false,
             version: 0,
             forced_version: None,
+            written_by: None,
             submit_time: now,
             ..self.clone()
         }

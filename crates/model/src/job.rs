@@ -21,7 +21,7 @@ use crate::artifact::Artifact;
 use crate::constraint::{Affinity, Constraint, Spread};
 use crate::consul::Consul;
 use crate::csi::{CsiPluginTask, MountOptions};
-use crate::ids::JobKey;
+use crate::ids::{EvalId, JobKey};
 use crate::launch::{DispatchPayload, Parameterized, Payload, Periodic};
 use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
@@ -96,6 +96,11 @@ pub struct Job {
     /// earlier versions are replaced, as if their tasks had changed. `None`: no such version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_version: Option<u64>,
+    /// The evaluation id of the request that wrote this version of a job that only has children, and so gets
+    /// no evaluation: a retry of the request finds the version by it. `None`: another kind of job, or
+    /// a write of another kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_by: Option<EvalId>,
     pub submit_time: Timestamp,
 }
 
@@ -109,11 +114,12 @@ impl Job {
     }
 
     /// Reports whether the user changed anything between `self` and `other`: every field counts but
-    /// the versions and the time of submission.
+    /// the versions, their request and the time of submission.
     pub fn spec_differs(&self, other: &Self) -> bool {
         let mut aligned = other.clone();
         aligned.version = self.version;
         aligned.forced_version = self.forced_version;
+        aligned.written_by = self.written_by;
         aligned.submit_time = self.submit_time;
         if self.update.is_none() || other.update.is_none() {
             // One of the two was stored without it, which no user did.

@@ -98,6 +98,7 @@ fn job(stop: bool) -> Job {
         parent_id: String::new(),
         dispatched: false,
         forced_version: None,
+        written_by: None,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
         ui: None,

@@ -93,6 +93,7 @@ fn job(id: &str, job_type: JobType, count: u32) -> Job {
         parent_id: String::new(),
         dispatched: false,
         forced_version: None,
+        written_by: None,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
         ui: None,

@@ -16,7 +16,7 @@ use super::limits::eval_priority;
 use super::refusal::JobRefusal;
 use super::register;
 use super::shutdown_delay::skip_delays;
-use super::version_at::version_at;
+use super::version_at::{version_at, version_written_by};
 use super::writes::{evaluation, forget};
 use crate::cluster::volumes;
 
@@ -60,6 +60,16 @@ pub fn deregister(
             eval,
         )));
     }
+    // Of a parent, which gets no evaluation. It may have been registered again since.
+    if let Some(written) = version_written_by(snapshot, &request.job, context.eval_id) {
+        return Ok(Decision::Done(Answer {
+            eval_id: None,
+            index: written.create_index,
+            job_modify_index: written.create_index,
+            changed: true,
+            next_launch: None,
+        }));
+    }
     let Some(stored) = snapshot.job(&request.job) else {
         return Ok(Decision::NoSuchJob);
     };
@@ -86,7 +96,12 @@ pub fn deregister(
             submit_time: context.now,
             ..stored.value.clone()
         };
-        writes.extend(register::job_writes(snapshot, &stopped, Some(stored)));
+        writes.extend(register::job_writes(
+            snapshot,
+            &stopped,
+            Some(stored),
+            context,
+        ));
     }
     if request.no_shutdown_delay {
         writes.extend(skip_delays(snapshot, &key, u64::MAX, context.now));

@@ -8,7 +8,7 @@ use state::{Entity, Key, Snapshot, Write, job_versions};
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
-use super::version_at::version_at;
+use super::version_at::{version_at, version_written_by};
 use super::writes::{begin, evaluated, evaluation};
 use super::{consul_clusters, dispatch, docker_config, namespace_rules};
 use crate::cluster::scheduler_config;
@@ -46,8 +46,7 @@ pub fn register(
     context: &RequestContext,
 ) -> Result<Decision, JobRefusal> {
     // First, because the check index would refuse a request that was committed before.
-    if let Some(eval) = snapshot.eval(context.eval_id) {
-        let answer = replay_answer(snapshot, &job.key(), eval, context.now);
+    if let Some(answer) = earlier_answer(snapshot, &job.key(), context) {
         return Ok(Decision::Done(answer));
     }
     if snapshot.scheduler_config().reject_job_registration {
@@ -139,7 +138,13 @@ fn propose(
             false
         }
         _ => {
-            writes.extend(version_writes(snapshot, job, stored, request.force));
+            writes.extend(version_writes(
+                snapshot,
+                job,
+                stored,
+                request.force,
+                context,
+            ));
             let before = stored.map(|stored| &stored.value);
             writes.extend(begin(snapshot, job, before, context.now));
             true
@@ -162,8 +167,9 @@ pub(super) fn job_writes(
     snapshot: &Snapshot,
     job: &Job,
     stored: Option<&Indexed<Job>>,
+    context: &RequestContext,
 ) -> Vec<Write> {
-    version_writes(snapshot, job, stored, false)
+    version_writes(snapshot, job, stored, false, context)
 }
 
 /// Returns the writes of a version; `is_forced`: ended allocations of earlier ones are replaced.
@@ -172,6 +178,7 @@ fn version_writes(
     job: &Job,
     stored: Option<&Indexed<Job>>,
     is_forced: bool,
+    context: &RequestContext,
 ) -> Vec<Write> {
     let key = job.key();
     let version = match stored {
@@ -185,6 +192,7 @@ fn version_writes(
         } else {
             job.forced_version
         },
+        written_by: job.is_parent().then_some(context.eval_id),
         ..job.clone()
     });
     let mut writes = vec![Write::Create {
@@ -325,9 +333,28 @@ fn check_update(stored: Option<&Indexed<Job>>, job: &Job) -> Result<(), FieldErr
     errors.into_result(())
 }
 
-/// Returns the answer of an earlier attempt, from the objects that it wrote: the same transaction
-/// creates a job version and its evaluation, or the version existed before.
-pub(super) fn replay_answer(
+/// Returns the answer of an earlier attempt of the request, from the objects that it wrote; `None`: it wrote none.
+pub(super) fn earlier_answer(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    context: &RequestContext,
+) -> Option<Answer> {
+    if let Some(eval) = snapshot.eval(context.eval_id) {
+        return Some(replay_answer(snapshot, key, eval, context.now));
+    }
+    let written = version_written_by(snapshot, key, context.eval_id)?;
+    Some(Answer {
+        eval_id: None,
+        index: written.create_index,
+        job_modify_index: written.create_index,
+        changed: true,
+        next_launch: first_launch(&written.value, context.now),
+    })
+}
+
+/// Returns the answer of a request that wrote `eval`: the same transaction creates a job version and its
+/// evaluation, or the version existed before.
+fn replay_answer(
     snapshot: &Snapshot,
     key: &JobKey,
     eval: &Indexed<Evaluation>,

@@ -41,8 +41,7 @@ pub fn revert(
 ) -> Result<Decision, JobRefusal> {
     let key = &request.job;
     // First, because after the first attempt the version is the current one.
-    if let Some(eval) = snapshot.eval(context.eval_id) {
-        let answer = register::replay_answer(snapshot, key, eval, context.now);
+    if let Some(answer) = register::earlier_answer(snapshot, key, context) {
         return Ok(Decision::Done(answer));
     }
     let stored = find_job(snapshot, key)?;

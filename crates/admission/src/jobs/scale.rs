@@ -95,7 +95,7 @@ pub fn scale(
         writes.extend(evaluated(snapshot, stored));
     } else {
         let job = scaled(&stored.value, request, count, context);
-        writes.extend(register::job_writes(snapshot, &job, Some(stored)));
+        writes.extend(register::job_writes(snapshot, &job, Some(stored), context));
         receipt.job_index = None;
     }
     if !stored.value.is_parent() {

@@ -1,8 +1,8 @@
-//! The version of a job at an earlier revision, for answers to retries.
+//! The version of a job at an earlier revision, or of an earlier request, for answers to retries.
 
 use std::sync::Arc;
 
-use model::{Indexed, Job, JobKey};
+use model::{EvalId, Indexed, Job, JobKey};
 use state::Snapshot;
 
 /// Returns the version that was the job's newest at revision `index`; `None`: it is not kept any more.
@@ -28,4 +28,14 @@ pub(super) fn version_at<'a>(
     let is_its_newest = newest.create_index == index
         || job.is_some_and(|job| is_followed || job.value.version == number);
     is_its_newest.then_some(newest)
+}
+
+/// Returns the version of a job without evaluations that the request with this evaluation id wrote.
+pub(super) fn version_written_by<'a>(
+    snapshot: &'a Snapshot,
+    key: &JobKey,
+    eval_id: EvalId,
+) -> Option<&'a Arc<Indexed<Job>>> {
+    let mut versions = snapshot.job_versions(key);
+    versions.find(|version| version.value.written_by == Some(eval_id))
 }

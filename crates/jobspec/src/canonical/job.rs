@@ -65,6 +65,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         stop: spec.stop.unwrap_or(false),
         version: 0,
         forced_version: None,
+        written_by: None,
         submit_time: now,
     };
     warn(check, &job);

@@ -239,6 +239,7 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         parent_id: String::new(),
         dispatched: false,
         forced_version: None,
+        written_by: None,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
         ui: None,

@@ -3,7 +3,7 @@
 use model::{
     ClientStatus, EvalId, Job, JobKey, Namespace, NodePool, Periodic, Timestamp, TriggeredBy,
 };
-use state::{Entity, Key, Write};
+use state::{Entity, Key, Snapshot, Write};
 use test_kit::builders;
 
 use super::fixture::{Fixture, NOW, proposal};
@@ -52,6 +52,58 @@ fn register_at(fixture: &mut Fixture, job: &Job, seconds: u64) {
     fixture.commit(&super::fixture::proposal(decision));
 }
 
+/// A parent gets no evaluation, by which the retry of another job's request is recognised.
+#[test]
+fn a_retry_of_a_parents_request_undoes_no_later_one() {
+    let (job, other) = (periodic(), super::fixture::changed(&periodic(), 1));
+    let request = RegisterRequest {
+        check_index: None,
+        force: true,
+        ..super::fixture::request()
+    };
+    let registers = |snapshot: &Snapshot, context: &RequestContext| {
+        register(snapshot, &other, &request, context).unwrap()
+    };
+    let reverts = |snapshot: &Snapshot, context: &RequestContext| {
+        let asked = RevertRequest {
+            job: job.key(),
+            to: Target::Version(0),
+            prior_version: None,
+            eval_priority: 0,
+            max_open_evals: 1_000,
+        };
+        revert(snapshot, &asked, context).unwrap()
+    };
+    let stops = |snapshot: &Snapshot, context: &RequestContext| {
+        let asked = DeregisterRequest {
+            job: job.key(),
+            purge: false,
+            eval_priority: 0,
+            no_shutdown_delay: false,
+        };
+        deregister(snapshot, &asked, context).unwrap()
+    };
+    type Decide<'a> = &'a dyn Fn(&Snapshot, &RequestContext) -> Decision;
+    let cases: [(&str, Decide); 3] = [
+        ("registration", &registers),
+        ("revert", &reverts),
+        ("stop", &stops),
+    ];
+    for (name, decide) in cases {
+        let mut fixture = Fixture::default();
+        register_at(&mut fixture, &job, 0);
+        register_at(&mut fixture, &super::fixture::changed(&job, 2), 1);
+        let context = at(&mut fixture, 2);
+        let first = proposal(decide(&fixture.snapshot(), &context));
+        let revision = fixture.commit(&first);
+        let answer = first.answer(context.eval_id, revision);
+        assert_eq!((answer.eval_id, answer.changed), (None, true), "{name}");
+        register_at(&mut fixture, &super::fixture::changed(&job, 3), 3);
+        let again = decide(&fixture.snapshot(), &context);
+        assert_eq!(again, Decision::Done(answer), "{name}");
+    }
+}
+
 /// The first attempt and its repetition answer alike.
 #[test]
 fn registrations_and_reverts_name_the_first_launch() {
@@ -62,9 +114,10 @@ fn registrations_and_reverts_name_the_first_launch() {
     let decide = |fixture: &Fixture| register(&fixture.snapshot(), &job, &request, &context);
     let registered = proposal(decide(&fixture).unwrap());
     assert_eq!(registered.next_launch, first);
-    fixture.commit(&registered);
-    let again = proposal(decide(&fixture).unwrap());
-    assert_eq!((again.changed, again.next_launch), (false, first));
+    let revision = fixture.commit(&registered);
+    let answer = registered.answer(context.eval_id, revision);
+    assert_eq!(answer.next_launch, first);
+    assert_eq!(decide(&fixture).unwrap(), Decision::Done(answer));
 
     // A stopped job is not launched, and one that is reverted is.
     let stop = DeregisterRequest {

@@ -1,10 +1,11 @@
 //! Agent of one machine: receives the machine's allocations, runs their tasks, reports on them.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `crates/node-introduction` gets and renews the
-//! certificate; `crates/fingerprint` makes the node's record, `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
-//! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
-//! and keeps a runner per allocation, of `crates/task-runner`; `grpc` serves tasks' output and files,
-//! restarts, signals, states of checks, measurements and `node_meta`.
+//! certificate; `crates/fingerprint` makes the node's record; `crates/local-state` keeps the identity and
+//! the state that survives the agent; `session` talks to the gateways (register, heartbeat, watch, report)
+//! with failover; `allocations` applies assignments and keeps a runner per allocation, of
+//! `crates/task-runner`; `grpc` serves tasks' output and files, restarts, signals, states of checks,
+//! measurements and `node_meta`.
 //!
 //! **Invariant**: a task never depends on the agent's life. When the agent dies, its tasks go on under
 //! their supervisors (`crates/task-drivers`), and the next run of the agent finds them.

@@ -234,8 +234,8 @@ impl Attempt {
         rendering.await.unwrap_or_default()
     }
 
-    /// Restarts the task once, or sends it each signal once and runs the scripts, after the longest splay at
-    /// random.
+    /// Restarts the task once, or sends it each signal once and runs the scripts, after a random part of the
+    /// longest splay.
     async fn react_to_templates(
         &self,
         input: &Input,

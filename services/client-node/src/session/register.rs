@@ -46,7 +46,10 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
                     }
                     continue;
                 }
-                sleep(CHANGE_PAUSE).await;
+                tokio::select! {
+                    () = ended.cancelled() => return,
+                    () = sleep(CHANGE_PAUSE) => {}
+                }
                 info!("the machine has changed; registering again");
             }
         }

@@ -23,7 +23,7 @@ const REVOCATIONS: u32 = 4;
 /// The longest delay between them: the files of the allocation are kept meanwhile.
 const REVOCATION_DELAY: Duration = Duration::from_secs(5);
 
-/// The way of a task to its token.
+/// A login that a keeper begins and keeps.
 pub struct Setup {
     pub provider: Arc<dyn LoginProvider>,
     pub identity: Arc<dyn Identity>,
@@ -237,3 +237,6 @@ impl Run {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,7 +100,7 @@ impl HttpClient {
     /// standby that was active.
     ///
     /// # Errors
-    /// No answer in time.
+    /// The service cannot be reached, gives no answer in time, or one that is too large.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Failure> {
         let limit = self.timeout + request.wait.unwrap_or_default();
         let exchange = async {

@@ -206,6 +206,20 @@ pub enum ClientStatus {
 }
 
 impl ClientStatus {
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Running,
+        Self::Complete,
+        Self::Failed,
+        Self::Lost,
+        Self::Unknown,
+    ];
+
+    /// Reads the word of [`Self::as_str`]; `None`: another word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",

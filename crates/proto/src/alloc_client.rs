@@ -10,15 +10,6 @@ use crate::fields::{
 };
 use crate::v1;
 
-pub(crate) const CLIENT_STATUSES: [ClientStatus; 6] = [
-    ClientStatus::Pending,
-    ClientStatus::Running,
-    ClientStatus::Complete,
-    ClientStatus::Failed,
-    ClientStatus::Lost,
-    ClientStatus::Unknown,
-];
-
 const TASK_PHASES: [TaskPhase; 3] = [TaskPhase::Pending, TaskPhase::Running, TaskPhase::Dead];
 
 impl TryFrom<v1::AllocClient> for AllocClient {
@@ -31,7 +22,7 @@ impl TryFrom<v1::AllocClient> for AllocClient {
 
 fn read(wire: v1::AllocClient) -> Read<AllocClient> {
     Ok(AllocClient {
-        status: word(&wire.status, &CLIENT_STATUSES, ClientStatus::as_str).at("status")?,
+        status: word(&wire.status, &ClientStatus::ALL, ClientStatus::as_str).at("status")?,
         description: wire.description,
         task_states: each_value(wire.task_states, read_task_state).at("task_states")?,
         health: wire

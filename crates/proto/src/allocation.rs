@@ -9,7 +9,6 @@ use model::{
     ClientStatus, DesiredStatus, DesiredTransition, FieldErrors,
 };
 
-use crate::alloc_client::CLIENT_STATUSES;
 use crate::fields::{
     At as _, Read, duration_to_wire, each, id, id_or_empty, narrow, optional_id, optional_word,
     required, span, time, word,
@@ -60,7 +59,7 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
         canary: wire.canary,
         client_status_override: optional_word(
             &wire.client_status_override,
-            &CLIENT_STATUSES,
+            &ClientStatus::ALL,
             ClientStatus::as_str,
         )
         .at("client_status_override")?,

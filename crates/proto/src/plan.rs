@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use model::plan::{DeploymentUpdate, Stop};
 use model::{Allocation, ClientStatus, FieldErrors, JobKey, NodeId, Plan};
 
-use crate::alloc_client::CLIENT_STATUSES;
 use crate::fields::{At as _, Read, each, id, id_or_empty, optional_id, optional_word, priority};
 use crate::internal::v1 as internal;
 use crate::{allocation, deployment, evaluation, v1};
@@ -62,8 +61,12 @@ fn read_stop(wire: internal::Stop) -> Read<(NodeId, Stop)> {
     let stop = Stop {
         alloc_id: id(&wire.alloc_id).at("alloc_id")?,
         description: wire.description,
-        client_status: optional_word(&wire.client_status, &CLIENT_STATUSES, ClientStatus::as_str)
-            .at("client_status")?,
+        client_status: optional_word(
+            &wire.client_status,
+            &ClientStatus::ALL,
+            ClientStatus::as_str,
+        )
+        .at("client_status")?,
         followup_eval_id: optional_id(&wire.followup_eval_id).at("followup_eval_id")?,
         preempted_by: optional_id(&wire.preempted_by_alloc_id).at("preempted_by_alloc_id")?,
     };

@@ -32,8 +32,7 @@ use tracing::{error, warn};
 
 use self::machine::Machine;
 use self::parts::{
-    Parts, boot_id, certified_id, make_drivers, make_networks, node_meta, open_vault, open_volumes,
-    probes,
+    Parts, certified_id, make_drivers, make_networks, node_meta, open_vault, open_volumes, probes,
 };
 use self::serving::{Listeners, serve_all};
 use crate::allocations::agent::Agent;
@@ -325,7 +324,7 @@ impl App {
         // The session outlives the runners, to send their last reports.
         let ended = CancellationToken::new();
         let agent = Arc::new(Agent::new(Arc::clone(&self.context), drain.clone()));
-        agent.restore(self.restored, &boot_id()).await;
+        agent.restore(self.restored, &task_drivers::boot_id()).await;
         if self.config.telemetry.nomad_metric_names {
             self.registry.serve_nomad_names(nomad_labels(&self.node));
         }

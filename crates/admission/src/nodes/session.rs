@@ -6,6 +6,7 @@ use std::sync::Arc;
 use identity::{Caller, Role};
 use model::{FieldErrors, Indexed, Node, NodeId};
 use state::Snapshot;
+use subtle::ConstantTimeEq as _;
 
 use super::revocation::{self, Revoked};
 use model::refusal::{Kind, Refusal};
@@ -101,12 +102,5 @@ pub fn open(
 /// Compares two secrets in constant time for their length, so that response times reveal no prefix
 /// of a secret.
 pub fn same_secret(stored: &str, sent: &str) -> bool {
-    if stored.len() != sent.len() {
-        return false;
-    }
-    let difference = stored
-        .bytes()
-        .zip(sent.bytes())
-        .fold(0, |found, (a, b)| found | (a ^ b));
-    difference == 0
+    stored.as_bytes().ct_eq(sent.as_bytes()).into()
 }

@@ -18,7 +18,6 @@ use model::{
 };
 
 use super::draw::Draw;
-use crate::alloc_client::CLIENT_STATUSES;
 
 fn job_key(draw: &mut Draw) -> JobKey {
     JobKey::new(draw.text(), draw.text())
@@ -150,7 +149,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
         },
         deployment_id: draw.maybe(Draw::id),
         canary: draw.flag(),
-        client_status_override: draw.maybe(|draw| draw.one_of(&CLIENT_STATUSES)),
+        client_status_override: draw.maybe(|draw| draw.one_of(&ClientStatus::ALL)),
         unknown_since: draw.time(),
         previous_alloc: draw.maybe(Draw::id),
         next_alloc: draw.maybe(Draw::id),
@@ -188,7 +187,7 @@ pub(super) fn task_state(draw: &mut Draw) -> TaskState {
 
 pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
     AllocClient {
-        status: draw.one_of(&CLIENT_STATUSES),
+        status: draw.one_of(&ClientStatus::ALL),
         description: draw.text(),
         task_states: draw.map(task_state),
         health: draw.maybe(|draw| DeploymentHealth {

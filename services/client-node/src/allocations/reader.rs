@@ -74,13 +74,8 @@ impl Reader {
         let allocation = wire.allocation.ok_or(None)?;
         let alloc_id = allocation.id.parse().map_err(|_| None)?;
         let modify_index = allocation.alloc_modify_index;
-        let is_client_terminal = [
-            ClientStatus::Complete,
-            ClientStatus::Failed,
-            ClientStatus::Lost,
-        ]
-        .iter()
-        .any(|status| status.as_str() == allocation.client_status);
+        let status = ClientStatus::parse(&allocation.client_status);
+        let is_client_terminal = status.is_some_and(ClientStatus::is_terminal);
         let mut invalid = InvalidAssignment {
             alloc_id,
             deployment_id: allocation.deployment_id.parse().ok(),

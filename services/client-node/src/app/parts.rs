@@ -77,7 +77,7 @@ pub(super) fn open_volumes(opened: &Opened) -> Result<Option<Arc<Volumes>>, Erro
         return Ok(None);
     };
     let path = alloc_dir.with_file_name("csi");
-    let opened = Volumes::open(&path, &boot_id());
+    let opened = Volumes::open(&path, &task_drivers::boot_id());
     let opened = opened.map_err(|source| Error::File { path, source })?;
     Ok(Some(Arc::new(opened)))
 }
@@ -88,7 +88,7 @@ pub(super) fn make_networks(config: &Config, opened: &Opened) -> Option<Arc<Netw
     Some(Arc::new(Networks::new(alloc_network::Settings {
         config: config.network.clone(),
         state_dir: state_dir.join("networks"),
-        boot_id: boot_id(),
+        boot_id: task_drivers::boot_id(),
     })))
 }
 
@@ -125,9 +125,4 @@ pub(super) fn certified_id(
     })?;
     let cert_file = config.tls.cert_file.clone().unwrap_or_default();
     Ok(Some(CertifiedId { node_id, cert_file }))
-}
-
-pub(super) fn boot_id() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
 }

@@ -221,6 +221,7 @@ impl Requester {
             Effect::Registered => 1 + RETRIES,
             Effect::Scaled | Effect::Stopped | Effect::Purged => 1,
         };
+        let number = (self.ledger).open(JobKey::new(NAMESPACE, id), request.clone(), effect);
         let mut outcome = Outcome::Unknown(String::new());
         for attempt in 0..attempts {
             let channel = channel(&self.gateways, &mut self.rng)?;
@@ -235,12 +236,7 @@ impl Requester {
             let pause = self.rng.random_range(10..500);
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
-        self.ledger.add(Request {
-            job: JobKey::new(NAMESPACE, id),
-            request,
-            effect,
-            outcome: outcome.clone(),
-        });
+        self.ledger.settle(number, outcome.clone());
         Ok(outcome)
     }
 }

@@ -93,8 +93,24 @@ impl Ledger {
         self.lock().is_over
     }
 
-    pub(super) fn add(&self, asked: Request) {
-        self.lock().asked.push(asked);
+    /// Records a request that is about to be sent; returns its number for [`Self::settle`]. Until then its
+    /// outcome is unknown: a suite may come to rest while a gateway that has written it is paused.
+    pub(super) fn open(&self, job: JobKey, request: String, effect: Effect) -> usize {
+        let mut inner = self.lock();
+        inner.asked.push(Request {
+            job,
+            request,
+            effect,
+            outcome: Outcome::Unknown("no answer yet".to_owned()),
+        });
+        inner.asked.len() - 1
+    }
+
+    /// Records the outcome of a request.
+    pub(super) fn settle(&self, number: usize, outcome: Outcome) {
+        if let Some(asked) = self.lock().asked.get_mut(number) {
+            asked.outcome = outcome;
+        }
     }
 
     /// Records the acknowledged promotion of a deployment.

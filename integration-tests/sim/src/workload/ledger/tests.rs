@@ -5,9 +5,13 @@ use model::JobKey;
 use state::{Entity, Key};
 use test_kit::builders;
 
-use super::{Effect, Ledger, Outcome, Request};
+use super::{Effect, Ledger, Outcome};
 use crate::checker::REQUEST;
 use crate::testing::{Write, seen};
+
+fn web() -> JobKey {
+    JobKey::new("default", "web")
+}
 
 fn registered(request: &str) -> Vec<Write> {
     let mut job = builders::service("web", 1);
@@ -19,15 +23,9 @@ fn registered(request: &str) -> Vec<Write> {
 fn is_found(is_certain: bool, history: Vec<Vec<Write>>) -> bool {
     let checker = seen(history);
     let ledger = Ledger::default();
-    ledger.add(Request {
-        job: JobKey::new("default", "web"),
-        request: "a".to_owned(),
-        effect: Effect::Registered,
-        outcome: Outcome::Refused {
-            reason: "no".to_owned(),
-            is_certain,
-        },
-    });
+    let reason = "no".to_owned();
+    let number = ledger.open(web(), "a".to_owned(), Effect::Registered);
+    ledger.settle(number, Outcome::Refused { reason, is_certain });
     ledger.check(&checker);
     let found = checker.violations();
     found
@@ -53,12 +51,8 @@ fn a_refused_retry_may_have_succeeded_at_first() {
 fn is_purge_found(job_index: u64, history: Vec<Vec<Write>>) -> bool {
     let checker = seen(history);
     let ledger = Ledger::default();
-    ledger.add(Request {
-        job: JobKey::new("default", "web"),
-        request: "b".to_owned(),
-        effect: Effect::Purged,
-        outcome: Outcome::Done { job_index },
-    });
+    let number = ledger.open(web(), "b".to_owned(), Effect::Purged);
+    ledger.settle(number, Outcome::Done { job_index });
     ledger.check(&checker);
     let found = checker.violations();
     found
@@ -68,7 +62,7 @@ fn is_purge_found(job_index: u64, history: Vec<Vec<Write>>) -> bool {
 
 #[test]
 fn a_purge_is_acknowledged_at_its_revision_or_while_the_job_is_gone() {
-    let purged = || vec![(Key::Job(JobKey::new("default", "web")), None)];
+    let purged = || vec![(Key::Job(web()), None)];
     let first = seen(vec![registered("a")]).snapshot().index();
     let found = |index| is_purge_found(index, vec![registered("a"), purged()]);
     assert!(found(first), "not yet");
@@ -76,4 +70,24 @@ fn a_purge_is_acknowledged_at_its_revision_or_while_the_job_is_gone() {
     assert!(!found(first + 9), "the answer of the commit was lost");
     let again = vec![registered("a"), purged(), registered("c")];
     assert!(is_purge_found(first + 2, again), "there again");
+}
+
+#[test]
+fn a_request_that_still_waits_for_its_answer_may_have_undone_an_acknowledged_one() {
+    let checker = seen([registered("a"), registered("b")]);
+    let ledger = Ledger::default();
+    let number = ledger.open(web(), "a".to_owned(), Effect::Registered);
+    let first = checker.snapshot().index() - 1;
+    ledger.settle(number, Outcome::Done { job_index: first });
+    let is_found = |ledger: &Ledger| {
+        ledger.check(&checker);
+        let found = checker.violations();
+        found.iter().any(|it| it.fact == Fact::AcknowledgedIsKept)
+    };
+    let waiting = ledger.open(web(), "b".to_owned(), Effect::Registered);
+    assert!(!is_found(&ledger));
+    let reason = "no".to_owned();
+    let is_certain = true;
+    ledger.settle(waiting, Outcome::Refused { reason, is_certain });
+    assert!(is_found(&ledger), "it was refused");
 }

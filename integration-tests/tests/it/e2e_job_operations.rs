@@ -241,6 +241,60 @@ job "failing" {
     failed(2).await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_that_failed_for_a_reason_outside_is_tried_again_with_force() -> Result<()> {
+    let dev = Dev::start().await?;
+    let api = dev.api()?;
+    let folder = tempfile::tempdir()?;
+    let missing = folder.path().join("missing");
+    let needs_a_file = format!(
+        r#"
+job "late" {{
+  group "app" {{
+    restart {{
+      attempts = 0
+      mode     = "fail"
+    }}
+    reschedule {{
+      attempts  = 0
+      unlimited = false
+    }}
+    update {{
+      min_healthy_time = "100ms"
+    }}
+    task "serve" {{
+      driver = "raw_exec"
+      config {{
+        command = "/bin/sh"
+        args    = ["-c", "test -e {} && exec sleep 1000"]
+      }}
+    }}
+  }}
+}}
+"#,
+        missing.display()
+    );
+    let first = dev.say(&["job", "run"], &needs_a_file).await?;
+    ensure!(first.code == 1, "{first:?}");
+
+    // The reason is gone, and the file of the job has not changed.
+    std::fs::write(&missing, "")?;
+    let same = dev.say(&["job", "run"], &needs_a_file).await?;
+    let said = format!("{}{}", same.stdout, same.stderr);
+    ensure!(same.code == 1 && said.contains("job run -force"), "{said}");
+    let running = async || {
+        let allocations = api.allocations("late").await?;
+        let running = allocations.iter();
+        anyhow::Ok(running.filter(|it| it.client_status == "running").count())
+    };
+    ensure!(running().await? == 0, "runs without -force");
+    dev.say(&["job", "run", "-force"], &needs_a_file)
+        .await?
+        .ok()?;
+    ensure!(running().await? == 1, "does not run with -force");
+    Ok(())
+}
+
 /// Returns the value of a `Key = value` line.
 fn field(text: &str, key: &str) -> Result<String> {
     let line = text.lines().find(|line| line.starts_with(key));

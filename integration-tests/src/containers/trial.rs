@@ -92,7 +92,7 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
         "the first job runs {:.1} s after `up`",
         started.elapsed().as_secs_f64()
     ));
-    examples::run_all(stack, &api).await?;
+    Box::pin(examples::run_all(stack, &api)).await?;
     steps.step("every example shows its effect");
     let expressions = monitoring::check(stack).await?;
     steps.step(&format!(

@@ -161,7 +161,8 @@ impl Client {
         (method.prepare)(&mut message);
         let repeat = (method.repeat)(&message);
         let attempts = Attempts::new(self.config(), repeat, timeout, wait, Instant::now());
-        let exchange = self.exchange(method.path, encoded(&message), attempts);
+        // Boxed, so that its code is not copied into every method's.
+        let exchange = Box::pin(self.exchange(method.path, encoded(&message), attempts));
         let (address, answer) = exchange.await?;
         decoded(answer).map_err(|status| Error::new(method.path, &address, status, timeout))
     }

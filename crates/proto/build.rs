@@ -43,7 +43,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed={}", root.display());
     let descriptors = protox::compile(FILES, [&root])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("kafila.bin"), descriptors.encode_to_vec())?;
+    // Reflection needs no comments, which are most of the bytes.
+    let mut reflected = descriptors.clone();
+    for file in &mut reflected.file {
+        file.source_code_info = None;
+    }
+    fs::write(out.join("kafila.bin"), reflected.encode_to_vec())?;
     let mut builder = tonic_prost_build::configure();
     let files = descriptors.file.iter();
     for file in files.filter(|file| file.name() == JOB_SPEC) {

@@ -107,7 +107,7 @@ pub(super) async fn show(context: &Context, node: &v1::Node, shown: Shown) -> Re
     let style = context.style(shown.verbose);
     let mut text = status.render(&style);
     if shown.stats {
-        // What is known is shown, whether or not the node answers.
+        // The known facts are shown, whether or not the node answers.
         let body = match context.connection.node_stats(&node.id).await {
             Ok(usage) => render::usage::host(&usage, &style),
             Err(error) => format!("{error}\n"),

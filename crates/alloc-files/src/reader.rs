@@ -19,7 +19,7 @@ pub enum Origin {
     End(u64),
 }
 
-/// What a reader finds next.
+/// The next finding of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Data(Vec<u8>),

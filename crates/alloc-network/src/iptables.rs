@@ -45,7 +45,7 @@ fn missing(listed: &str, bridge: &str) -> Vec<String> {
         commands.push(format!("-N {CHAIN}"));
     }
     for rule in [
-        // What allocations send, also to each other.
+        // Packets that allocations send, also to each other.
         format!("-A {CHAIN} -i {bridge} -j ACCEPT"),
         // Answers, and what a mapped port leads to.
         format!("-A {CHAIN} -o {bridge} -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT"),

@@ -27,7 +27,7 @@ use crate::request::ArtifactRequest;
 use crate::wire::{Order, Report, Work};
 use crate::workspace::Workspace;
 
-/// How a node downloads.
+/// Settings of a node's downloads.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub config: ArtifactConfig,

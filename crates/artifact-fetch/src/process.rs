@@ -17,7 +17,7 @@ use crate::wire::{Order, Report};
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of its standard error: the message of a panic.
 const ERRORS_BYTES_MAX: u64 = 8 << 10;
-/// Where programs are, if the agent's environment does not say.
+/// Directories of programs, if the agent's environment names none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The program of the helper.

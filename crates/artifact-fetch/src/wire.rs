@@ -50,7 +50,7 @@ pub(crate) struct Http {
     pub(crate) stall_ms: u64,
 }
 
-/// What identifies a content to its server.
+/// The identity of a content at its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Validators {
     pub(crate) etag: Option<String>,

@@ -10,7 +10,7 @@ pub const ASK_AHEAD: Duration = Duration::from_millis(500);
 /// The silence of the store after a due bookmark that ends the stream.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// What happened on a stream.
+/// An event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BookmarkEvent {
     /// The store sent something: a write, or its progress.
@@ -21,7 +21,7 @@ pub enum BookmarkEvent {
     Tick,
 }
 
-/// What a stream does next.
+/// The next step of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BookmarkAction {
     Wait,

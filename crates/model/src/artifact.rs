@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// Where it comes from; may contain references such as `${env.X}`.
+    /// Its source; may contain references such as `${env.X}`.
     pub source: String,
     /// Options of the transfer, such as `checksum`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -27,7 +27,7 @@ pub struct Artifact {
     pub chown: bool,
 }
 
-/// What the source is taken for.
+/// The kind of source that it is taken for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArtifactMode {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::field_error::FieldErrors;
 use crate::ids::{AllocId, NodeId};
 use crate::name::NameRule;
+use crate::namespace::Namespace;
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AttachmentMode, Capability, MAX_NAME_CHARS};
 
@@ -165,15 +166,8 @@ impl CsiVolume {
         if let Some(problem) = Self::id_problem(&self.id) {
             errors.push("id", problem);
         }
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let namespace = &self.namespace;
-        if namespace.is_empty() || !namespace.chars().all(fits) {
-            errors.push(
-                "namespace",
-                format!(
-                    "{namespace:?} is not one namespace: want letters, digits, hyphens and underscores"
-                ),
-            );
+        if let Some(problem) = Namespace::reference_problem(&self.namespace) {
+            errors.push("namespace", problem);
         }
         if let Some(problem) = plugin_id_problem(&self.plugin_id) {
             errors.push("plugin_id", problem);
@@ -312,9 +306,9 @@ pub struct CsiPluginTask {
     pub id: String,
     #[serde(rename = "type")]
     pub plugin_type: CsiPluginType,
-    /// Where the task finds the directory of its socket.
+    /// Path inside the task of the directory of its socket.
     pub mount_dir: String,
-    /// Where the task finds the directory of the node's volumes.
+    /// Path inside the task of the directory of the node's volumes.
     pub stage_publish_base_dir: String,
     #[serde(with = "duration_ns")]
     pub health_timeout: Duration,

@@ -67,7 +67,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateStrategy>,
     pub meta: BTreeMap<String, String>,
-    /// What web pages show of the job; `None`: nothing.
+    /// Its description and links for web pages; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<Ui>,
     /// Launch times of a periodic job.
@@ -129,7 +129,7 @@ impl Job {
     }
 }
 
-/// What web pages show of a job.
+/// Description and links of a job, for web pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ui {
     /// Markdown; empty: none.

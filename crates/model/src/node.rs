@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::csi::CsiPluginInfo;
 use crate::drain::{DrainStrategy, LastDrain, NodeEvent};
 use crate::ids::NodeId;
+use crate::node_pool::NodePool;
 use crate::resources::ComparableResources;
 use crate::time::Timestamp;
 
@@ -99,6 +100,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Tells whether the node is in a pool; every node is in [`NodePool::ALL`].
+    pub fn is_in_pool(&self, name: &str) -> bool {
+        name == NodePool::ALL || self.node_pool == name
+    }
+
     /// Returns the resources that allocations may use.
     pub fn available(&self) -> ComparableResources {
         self.resources.minus(self.reserved)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::field_error::FieldErrors;
 use crate::ids::{JobKey, NodeId, VolumeClaimId, VolumeId};
 use crate::name::NameRule;
+use crate::namespace::Namespace;
 use crate::time::Timestamp;
 
 /// Longest name. Source: Nomad's public limits for names.
@@ -226,15 +227,8 @@ impl Volume {
         if let Some(problem) = Self::name_problem(&self.name) {
             errors.push("name", problem);
         }
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let namespace = &self.namespace;
-        if namespace.is_empty() || !namespace.chars().all(fits) {
-            errors.push(
-                "namespace",
-                format!(
-                    "{namespace:?} is not one namespace: want letters, digits, hyphens and underscores"
-                ),
-            );
+        if let Some(problem) = Namespace::reference_problem(&self.namespace) {
+            errors.push("namespace", problem);
         }
         let path = &self.host_path;
         let steps_back = path.split('/').any(|part| part == "..");

@@ -1,5 +1,6 @@
 //! Errors that keep a node from its first certificate.
 
+/// The reason why a node has no certificate to begin with.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`{field}`: {problem}")]

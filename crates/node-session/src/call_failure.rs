@@ -20,7 +20,7 @@ pub enum CallFailure {
     Other,
 }
 
-/// What a node does with reports that were not acknowledged.
+/// The next step of a node with reports that were not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unacknowledged {
     /// It sends each report of the batch by itself, so that the refused one does not block the others.

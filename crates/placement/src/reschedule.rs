@@ -26,12 +26,12 @@ pub enum Outlook {
 /// The decision that needs an [`Outlook`], where the answers differ on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Whether a deployment can recover from the failure.
+    /// True if a deployment can recover from the failure.
     Recovery,
-    /// Whether the failure causes an evaluation. A successor settles nothing: an allocation that
+    /// True if the failure causes an evaluation. A successor settles nothing: an allocation that
     /// reconnected may have got its place back, and its successor was stopped.
     Evaluation,
-    /// Whether the allocation's evaluation may be deleted. Attempts are not counted, which errs on the
+    /// True if the allocation's evaluation may be deleted. Attempts are not counted, which errs on the
     /// safe side.
     Deletion,
 }

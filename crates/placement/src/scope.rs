@@ -3,9 +3,6 @@
 use model::glob::glob_matches;
 use model::{Job, Node};
 
-/// The pool of all nodes.
-const POOL_ALL: &str = "all";
-
 /// The node pool and datacenters of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
@@ -32,7 +29,7 @@ impl Scope {
     }
 
     pub fn contains_pool(&self, node: &Node) -> bool {
-        self.node_pool.is_empty() || self.node_pool == POOL_ALL || self.node_pool == node.node_pool
+        self.node_pool.is_empty() || node.is_in_pool(&self.node_pool)
     }
 
     pub fn contains_datacenter(&self, node: &Node) -> bool {

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 /// A request whose body has not been read.
 pub(crate) struct Head {
     request: Request,
-    /// What was read of the body along with the head.
+    /// The part of the body that was read along with the head.
     rest: Vec<u8>,
 }
 

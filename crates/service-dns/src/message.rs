@@ -211,7 +211,7 @@ impl Zone {
         let found = match self.services.look_up(name, ANSWER_LIMIT).await {
             Ok(Answer::Instances(found)) => found,
             Ok(Answer::Refused(_)) => {
-                // What the node may not see does not exist for it.
+                // Names that the node may not see do not exist for it.
                 self.metrics.refusals.inc();
                 return Body::of(ResponseCode::NXDomain);
             }

@@ -45,6 +45,13 @@ pub struct EtcdConfig {
 }
 
 impl EtcdConfig {
+    /// Returns the problem of `quota_bytes`, for services that refuse work by it; `None`: it is usable.
+    pub fn quota_problem(&self) -> Option<&'static str> {
+        (self.quota_bytes == 0).then_some(
+            "`etcd.quota_bytes` is 0: want --quota-backend-bytes of etcd, 2147483648 by default",
+        )
+    }
+
     /// Checks that data for etcd stays on this machine or is encrypted, unless a setting accepts the
     /// danger: this one's or, for a whole cluster in plaintext, that of `tls`.
     ///

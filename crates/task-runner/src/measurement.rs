@@ -21,7 +21,7 @@ use crate::context::{Context, Drivers};
 /// for a person who waits.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// What a task uses.
+/// Resources that a task uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskInUse {
     pub usage: Usage,

@@ -44,10 +44,8 @@ impl Service for ApiGateway {
         if !(10..=100).contains(&config.refuse_at_etcd_percent) {
             return invalid("`refuse_at_etcd_percent`: want 10 to 100, where 100 is never");
         }
-        if config.etcd.quota_bytes == 0 {
-            return invalid(
-                "`etcd.quota_bytes` is 0: want --quota-backend-bytes of etcd, 2147483648 by default",
-            );
+        if let Some(problem) = config.etcd.quota_problem() {
+            return invalid(problem);
         }
         if config.node_ca_cert_file.is_some() != config.node_ca_key_file.is_some() {
             return invalid("`node_ca_cert_file` and `node_ca_key_file` need each other");

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+/// The reason why an agent does not start, or ends by itself. A setting is named as in the configuration
+/// file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

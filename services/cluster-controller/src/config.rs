@@ -109,11 +109,8 @@ impl Config {
         let quiet_hours = quiet_hours
             .transpose()
             .map_err(|error| invalid(format!("`defragment_hours`: {error}")))?;
-        if self.etcd.quota_bytes == 0 {
-            return Err(invalid(
-                "`etcd.quota_bytes` is 0: want --quota-backend-bytes of etcd, 2147483648 by default"
-                    .to_owned(),
-            ));
+        if let Some(problem) = self.etcd.quota_problem() {
+            return Err(invalid(problem.to_owned()));
         }
         Ok(Settings {
             history,

@@ -33,8 +33,7 @@ impl Grpc {
     /// Returns the status of a standby, with the leader that this replica knows.
     fn not_leading(&self) -> Status {
         let leader = self.replica.leader(SERVICE);
-        let hint = leader.map_or_else(String::new, |leader| format!("; {} does", leader.address));
-        Status::failed_precondition(format!("this replica does not lead{hint}"))
+        proto::status::not_leader(leader.as_ref().map(|leader| leader.address.as_str()))
     }
 
     async fn submit_plan(&self, plan: Plan) -> Result<SubmitPlanResponse, Status> {

@@ -27,7 +27,7 @@ pub(crate) struct Hand {
     in_hand_max: u32,
 }
 
-/// What has happened to evaluations in hand.
+/// Progress of the evaluations that the worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Some are scheduled.

@@ -44,7 +44,7 @@ pub struct S3 {
     /// Authorities of the endpoint's certificate [default: $AWS_CA_BUNDLE, or this machine's]
     #[arg(long, value_name = "FILE")]
     pub s3_ca_file: Option<PathBuf>,
-    /// Accept an http endpoint beyond loopback: anyone on the way can read the snapshots
+    /// Accept an http endpoint beyond loopback: every machine on the way can read the snapshots
     #[arg(long)]
     pub s3_dangerously_allow_plaintext: bool,
 }

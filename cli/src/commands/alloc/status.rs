@@ -51,7 +51,7 @@ pub(crate) async fn show(
     let style = context.style(shown.verbose);
     let mut text = status.render(&style);
     if shown.stats {
-        // What is known is shown, whether or not the node answers.
+        // The known facts are shown, whether or not the node answers.
         let body = match context.connection.allocation_stats(&alloc.id, "").await {
             Ok(stats) => render::usage::tasks(&stats),
             Err(error) => format!("{error}\n"),

@@ -230,7 +230,7 @@ async fn after_a_reboot_only_directories_are_left() {
         .unwrap();
     let path = fixture.path(alloc_id);
     fixture.work.drain(..).for_each(|work| work.abort());
-    // What a reboot does.
+    // A reboot does this.
     let staging = fixture
         .storage
         .layout

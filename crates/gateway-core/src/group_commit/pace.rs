@@ -13,7 +13,7 @@ const INTERVAL_MAX: Duration = Duration::from_millis(20);
 /// only delay them.
 const LONE_GROUPS: u32 = 4;
 
-/// Whether requests come in side by side, and so gain from a wait.
+/// True while requests come in side by side, and so gain from a wait.
 #[derive(Debug)]
 pub(super) struct Pace {
     lone_groups: u32,

@@ -322,7 +322,7 @@ impl Feed {
     }
 }
 
-/// Whether a change stores a version of a job, which comes with the job and is as large.
+/// Tells whether a change stores a version of a job, which comes with the job and is as large.
 fn is_job_version(change: &Change) -> bool {
     let Change::Put { key, .. } = change else {
         return false;

@@ -5,9 +5,9 @@ use model::capability;
 /// The capabilities of a task, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Capabilities {
-    /// What a process of the task can get at most.
+    /// The most that a process of the task can get.
     pub(super) bounding: u64,
-    /// What its first process has.
+    /// The capabilities of its first process.
     pub(super) held: u64,
 }
 
@@ -100,7 +100,7 @@ mod tests {
                 KILL | BIND | RAW,
                 BIND | RAW,
             ),
-            // What is added is not dropped.
+            // Added capabilities are not dropped.
             (&["all"], &["kill"], &["all"], KILL, KILL),
         ] {
             let root = decided(allowed, add, drop, true);

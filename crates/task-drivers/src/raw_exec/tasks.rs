@@ -42,7 +42,7 @@ pub struct RawExec {
     /// The agent's own environment without the denied variables.
     pub(super) host_env: Vec<(String, String)>,
     attached: Mutex<HashMap<TaskId, Attached>>,
-    /// What tasks used when their processes were last read, by the text of their ids; only where control groups
+    /// Resources that tasks used when their processes were last read, by the text of their ids; only where control groups
     /// do not count everything.
     by_process: Mutex<HashMap<String, Usage>>,
 }

@@ -127,7 +127,7 @@ pub(super) fn read_only_mount(path: &CStr) -> io::Result<OwnedFd> {
 /// Tries to make the namespaces of a task, on a thread that ends at once.
 ///
 /// # Errors
-/// What the machine lacks.
+/// A facility that the machine lacks.
 pub(crate) fn probe() -> Result<(), String> {
     let tried = thread::spawn(|| {
         mounts::read_only(c"/proc/self/exe")

@@ -59,7 +59,7 @@ impl Attempt {
                     (watch.subscribe(), watch)
                 }
             };
-            // What is new is due at once, and its answer is a change that `seen` tells of.
+            // A new key is due at once, and its answer is a change of `seen`.
             watch.want(&rendering.asked).map_err(hook)?;
             let missing = match rendering.outcome {
                 Outcome::Written(variables) => return Ok(variables),

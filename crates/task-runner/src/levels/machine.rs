@@ -10,7 +10,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub struct Memory {
     pub total: u64,
     pub free: u64,
-    /// What new programs may take without swapping.
+    /// Memory that new programs may take without swapping.
     pub available: u64,
 }
 

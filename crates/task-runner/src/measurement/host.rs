@@ -11,7 +11,7 @@ use crate::levels::machine::{self, Memory};
 /// The most file systems of one measurement: machines with containers have many mounts of few disks.
 const DISKS_MAX: usize = 64;
 
-/// What is in use on the machine. Empty on systems without `/proc`.
+/// Resources in use on the machine. Empty on systems without `/proc`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
     pub uptime_seconds: u64,

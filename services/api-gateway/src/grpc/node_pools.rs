@@ -87,9 +87,7 @@ impl NodePools for Api {
         let name = &request.name;
         let answer = |snapshot: &Snapshot| {
             find(snapshot, name)?;
-            let nodes = snapshot
-                .nodes()
-                .filter(|node| name == NodePool::ALL || node.value.node_pool == *name);
+            let nodes = snapshot.nodes().filter(|node| node.value.is_in_pool(name));
             let keyed = nodes.map(|node| (node.value.id, node));
             Ok(list.page(keyed, |node| (&**node).into()))
         };

@@ -34,7 +34,7 @@ impl Volumes for Api {
             let is_in_pool = |volume: &Volume| {
                 let node = snapshot.node(volume.node_id);
                 request.node_pool.is_empty()
-                    || node.is_some_and(|node| node.value.node_pool == request.node_pool)
+                    || node.is_some_and(|node| node.value.is_in_pool(&request.node_pool))
             };
             let volumes = snapshot.volumes().filter(|volume| {
                 let value = &volume.value;

@@ -119,6 +119,13 @@ async fn a_volume_is_found_by_id_and_by_name_through_any_gateway() {
         ..Default::default()
     };
     assert_eq!(list(here).await.0, [second.id]);
+    for (pool, found) in [("default", 2), ("all", 2), ("gpu", 0)] {
+        let request = v1::ListVolumesRequest {
+            node_pool: pool.to_owned(),
+            ..Default::default()
+        };
+        assert_eq!(list(request).await.0.len(), found, "{pool}");
+    }
     let paged = |next_token: String| v1::ListVolumesRequest {
         options: Some(v1::QueryOptions {
             per_page: 1,

@@ -58,7 +58,7 @@ pub(super) async fn apply_meta(
 /// Looks at the machine again, and returns the parts of the node's record that have changed.
 ///
 /// # Errors
-/// The machine is being looked at, or does not change.
+/// Too many requests wait already, the node is simulated, or its agent is ending.
 pub(super) async fn refresh(files: &Files) -> Result<Vec<String>, Status> {
     let (answer, answered) = oneshot::channel();
     files

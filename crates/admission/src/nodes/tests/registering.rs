@@ -496,7 +496,7 @@ fn a_record_without_room_for_all_evaluations_says_so() {
     node.meta.insert("rack".into(), "r1".into());
     assert_eq!(written(&stored, &node), (true, 900));
 
-    // What the servers have recorded is kept: the cluster-controller alone ends it, or a registration
+    // The record of the servers is kept: the cluster-controller alone ends it, or a registration
     // with all evaluations.
     let mut known = node.clone();
     known.lacks_evals = true;

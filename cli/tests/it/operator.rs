@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use crate::command::{TIMEOUT, UNREACHABLE, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::gateway::Gateway;
 use crate::state::FakeState;
 
@@ -123,8 +123,7 @@ async fn completions_are_written_for_each_shell() {
         ("fish", "complete -c kafila"),
     ] {
         let said = kafila("completions").arg(shell).at(UNREACHABLE).await;
-        let ids = "kafila -stale -timeout 1s complete -- ";
-        said.ended(0).printed(&[part, ids]);
+        said.ended(0).printed(&[part]);
     }
     let said = kafila("completions cmd").at(UNREACHABLE).await;
     said.ended(1).complained(&["invalid value 'cmd'", "bash"]);
@@ -160,9 +159,8 @@ async fn ids_are_candidates_where_a_command_takes_one() {
     );
 }
 
-/// Asks bash, with the script of this command, what could stand at the end of `line`. The script asks the gateway
-/// at `address` for ids.
-async fn completed(address: &str, line: &[&str]) -> Vec<String> {
+/// Asks bash, with the script of this command, what could stand at the end of `line`.
+async fn completed(line: &[&str]) -> Vec<String> {
     let script = kafila("completions bash").at(UNREACHABLE).await.stdout;
     let last = line.len() - 1;
     let ask = format!(
@@ -178,12 +176,7 @@ async fn completed(address: &str, line: &[&str]) -> Vec<String> {
     // In a file: it is longer than an argument may be.
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), ask).unwrap();
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_kafila"));
-    let folder = program.parent().unwrap().display().to_string();
-    let path = std::env::var("PATH").unwrap_or_default();
     let output = tokio::process::Command::new("bash")
-        .env("PATH", format!("{folder}:{path}"))
-        .env("KAFILA_ADDR", address)
         .arg("--norc")
         .arg(file.path())
         .output()
@@ -211,27 +204,10 @@ async fn bash_completes_flags_as_they_were_begun_and_files_where_one_is_wanted()
         (&["kafila", "job", "run", "-hcl2-strict", "t"], &["true"]),
     ];
     for (line, expected) in table {
-        assert_eq!(completed(UNREACHABLE, line).await, expected, "{line:?}");
+        assert_eq!(completed(line).await, expected, "{line:?}");
     }
-    let commands = completed(UNREACHABLE, &["kafila", "job", ""]).await;
+    let commands = completed(&["kafila", "job", ""]).await;
     assert!(commands.contains(&"stop".to_owned()), "{commands:?}");
-}
-
-#[tokio::test]
-async fn bash_completes_ids_that_the_gateway_knows() {
-    let gateway = Gateway::start(FakeState::running()).await;
-    for (line, expected) in [
-        (&["kafila", "job", "status", "w"][..], "web"),
-        (&["kafila", "alloc", "status", "8"], "8a3f2c1e"),
-    ] {
-        // The script gives the gateway a second, which a busy machine may need longer.
-        test_kit::wait_for("ids", TIMEOUT, async || {
-            let found = completed(&gateway.address, line).await;
-            let are_ids = !found.is_empty() && found.iter().all(|id| id.starts_with(expected));
-            are_ids.then_some(())
-        })
-        .await;
-    }
 }
 
 fn member(number: u8, is_leader: bool) -> proto::v1::EtcdMember {

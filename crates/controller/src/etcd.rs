@@ -43,6 +43,9 @@ const NO_ROOM_PERCENT: u64 = 95;
 /// The pause after the alarm was disarmed; it doubles while the alarm comes back.
 const DISARM_PAUSE: Duration = Duration::from_secs(30);
 const DISARM_PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
+/// The pause after pages were counted, before they are counted again; it doubles. etcd frees the pages of a
+/// compaction after it has answered, and an early count misses them.
+const RECOUNT_PAUSE: Duration = Duration::from_secs(2);
 
 /// The settings of [`MaintenancePlanner`].
 #[derive(Clone, Debug)]
@@ -74,8 +77,11 @@ pub struct MaintenancePlanner {
     defragmentation: Defragmentation,
     disarmed: Option<Timestamp>,
     disarm_pause: Duration,
-    /// The members may not have counted the pages that the last compaction has freed.
+    /// The members may not have counted the pages that the last compaction has freed. Until a member is
+    /// defragmented, after which the count is right.
     is_uncounted: bool,
+    /// When the pages were counted last since that compaction, and the pause after it.
+    recounted: Option<(Timestamp, Duration)>,
 }
 
 impl MaintenancePlanner {
@@ -87,6 +93,7 @@ impl MaintenancePlanner {
             disarmed: None,
             disarm_pause: DISARM_PAUSE,
             is_uncounted: false,
+            recounted: None,
         }
     }
 
@@ -99,18 +106,33 @@ impl MaintenancePlanner {
             return Some(Action::Compact(revision));
         }
         if let Some(endpoint) = self.defragmentation.next(&seen) {
+            self.is_uncounted = false;
             return Some(Action::Defragment(endpoint));
         }
-        // The pages that a compaction frees are counted with the next change. A full etcd takes no puts,
-        // but the end of its alarm is a change; the next put raises the alarm again while there is no room.
-        let recounts = seen.is_out_of_space() && std::mem::take(&mut self.is_uncounted);
+        let recounts = self.may_recount(&seen);
         (self.may_disarm(&seen) || recounts).then_some(Action::Disarm)
     }
 
     /// Notes that the history before `revision` is dropped, by whichever process.
     pub fn compacted(&mut self, revision: u64) {
         self.compaction.compacted(revision);
-        self.is_uncounted = true;
+        (self.is_uncounted, self.recounted) = (true, None);
+    }
+
+    /// Tells whether to disarm the alarm for the sake of the count: the pages that a compaction frees are
+    /// counted with the next change. A full etcd takes no puts, but the end of its alarm is a change; the next
+    /// put raises the alarm again while there is no room.
+    fn may_recount(&mut self, seen: &EtcdStatus<'_>) -> bool {
+        if !self.is_uncounted || !seen.is_out_of_space() {
+            return false;
+        }
+        let pause = match self.recounted {
+            Some((at, pause)) if seen.now.since(at) < pause => return false,
+            Some((_, pause)) => (pause * 2).min(DISARM_PAUSE_MAX),
+            None => RECOUNT_PAUSE,
+        };
+        self.recounted = Some((seen.now, pause));
+        true
     }
 
     fn pressure(&self, seen: &EtcdStatus<'_>) -> Pressure {

@@ -36,6 +36,7 @@ pub(super) fn version_written_by<'a>(
     key: &JobKey,
     eval_id: EvalId,
 ) -> Option<&'a Arc<Indexed<Job>>> {
+    snapshot.job(key).filter(|job| job.value.is_parent())?;
     let mut versions = snapshot.job_versions(key);
     versions.find(|version| version.value.written_by == Some(eval_id))
 }

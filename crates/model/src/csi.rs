@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field_error::FieldErrors;
 use crate::ids::{AllocId, NodeId};
-use crate::name::NameRule;
-use crate::namespace::Namespace;
+use crate::name::{NameRule, namespace_problem};
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AttachmentMode, Capability, MAX_NAME_CHARS};
 
@@ -166,7 +165,7 @@ impl CsiVolume {
         if let Some(problem) = Self::id_problem(&self.id) {
             errors.push("id", problem);
         }
-        if let Some(problem) = Namespace::reference_problem(&self.namespace) {
+        if let Some(problem) = namespace_problem(&self.namespace) {
             errors.push("namespace", problem);
         }
         if let Some(problem) = plugin_id_problem(&self.plugin_id) {

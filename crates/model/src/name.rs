@@ -54,3 +54,12 @@ impl NameRule {
         }
     }
 }
+
+/// Returns the problem of a text that names the namespace of an object; `None`: it is one name, of
+/// whatever length, and no pattern.
+pub(crate) fn namespace_problem(name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (name.is_empty() || !name.chars().all(fits)).then(|| {
+        format!("{name:?} is not one namespace: want letters, digits, hyphens and underscores")
+    })
+}

@@ -144,15 +144,6 @@ impl Namespace {
         }
     }
 
-    /// Returns the problem of a text that names the namespace of an object; `None`: it is one name, of
-    /// whatever length, and no pattern.
-    pub fn reference_problem(name: &str) -> Option<String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        (name.is_empty() || !name.chars().all(fits)).then(|| {
-            format!("{name:?} is not one namespace: want letters, digits, hyphens and underscores")
-        })
-    }
-
     /// Returns the problem of an invalid name; `None`: the name is valid.
     pub fn name_problem(name: &str) -> Option<String> {
         NAME.problem(name)

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field_error::FieldErrors;
 use crate::ids::{JobKey, NodeId, VolumeClaimId, VolumeId};
-use crate::name::NameRule;
-use crate::namespace::Namespace;
+use crate::name::{NameRule, namespace_problem};
 use crate::time::Timestamp;
 
 /// Longest name. Source: Nomad's public limits for names.
@@ -227,7 +226,7 @@ impl Volume {
         if let Some(problem) = Self::name_problem(&self.name) {
             errors.push("name", problem);
         }
-        if let Some(problem) = Namespace::reference_problem(&self.namespace) {
+        if let Some(problem) = namespace_problem(&self.namespace) {
             errors.push("namespace", problem);
         }
         let path = &self.host_path;

@@ -1,7 +1,7 @@
 //! The node's record: the machine's hardware, kernel and addresses, in the words of Nomad's
 //! attributes, and the operator's settings on top.
 //!
-//! In reading order: [`config`] holds the operator's settings; [`devices`] checks the declared
+//! In reading order: [`mod@config`] holds the operator's settings; [`devices`] checks the declared
 //! devices; [`cpu`], [`cores`], [`memory`], [`disk`], [`host`] and [`network`] each read one part of
 //! the machine; [`offers`] resolves host networks, reserved ports and host volumes once, at start;
 //! [`node`](mod@node) puts the record together, with [`meta`]data of settings and of operators and the

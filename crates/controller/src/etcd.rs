@@ -77,10 +77,10 @@ pub struct MaintenancePlanner {
     defragmentation: Defragmentation,
     disarmed: Option<Timestamp>,
     disarm_pause: Duration,
-    /// The members may not have counted the pages that the last compaction has freed. Until a member is
-    /// defragmented, after which the count is right.
-    is_uncounted: bool,
-    /// When the pages were counted last since that compaction, and the pause after it.
+    /// History was dropped: each member counts the pages that this frees at its own time, so no sign of one
+    /// member ends the counting.
+    has_compacted: bool,
+    /// When the pages were counted last since the last compaction, and the pause after it.
     recounted: Option<(Timestamp, Duration)>,
 }
 
@@ -92,7 +92,7 @@ impl MaintenancePlanner {
             settings,
             disarmed: None,
             disarm_pause: DISARM_PAUSE,
-            is_uncounted: false,
+            has_compacted: false,
             recounted: None,
         }
     }
@@ -106,7 +106,6 @@ impl MaintenancePlanner {
             return Some(Action::Compact(revision));
         }
         if let Some(endpoint) = self.defragmentation.next(&seen) {
-            self.is_uncounted = false;
             return Some(Action::Defragment(endpoint));
         }
         let recounts = self.may_recount(&seen);
@@ -116,14 +115,14 @@ impl MaintenancePlanner {
     /// Notes that the history before `revision` is dropped, by whichever process.
     pub fn compacted(&mut self, revision: u64) {
         self.compaction.compacted(revision);
-        (self.is_uncounted, self.recounted) = (true, None);
+        (self.has_compacted, self.recounted) = (true, None);
     }
 
     /// Tells whether to disarm the alarm for the sake of the count: the pages that a compaction frees are
     /// counted with the next change. A full etcd takes no puts, but the end of its alarm is a change; the next
     /// put raises the alarm again while there is no room.
     fn may_recount(&mut self, seen: &EtcdStatus<'_>) -> bool {
-        if !self.is_uncounted || !seen.is_out_of_space() {
+        if !self.has_compacted || !seen.is_out_of_space() {
             return false;
         }
         let pause = match self.recounted {

@@ -136,7 +136,7 @@ fn with_job_hint(error: Error, argument: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn args() -> Logs {
+    pub(super) fn args() -> Logs {
         Logs {
             id: Some("8a3f".to_owned()),
             task: None,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_output_unless_following_or_told_otherwise() {
+    fn standard_output_unless_following_or_asked_otherwise() {
         const OUT: LogStream = LogStream::Stdout;
         const ERR: LogStream = LogStream::Stderr;
         let table: [(bool, bool, bool, &[LogStream]); 7] = [

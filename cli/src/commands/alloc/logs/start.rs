@@ -26,23 +26,8 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::args;
     use super::*;
-
-    fn args() -> Logs {
-        Logs {
-            id: Some("8a3f".to_owned()),
-            task: None,
-            follow: false,
-            tail: false,
-            lines: None,
-            bytes: None,
-            stderr: false,
-            stdout: false,
-            task_flag: None,
-            job: None,
-            group: None,
-        }
-    }
 
     #[test]
     fn a_number_of_lines_or_bytes_means_the_end() {

@@ -111,8 +111,11 @@ impl<'a> Subscription<'a> {
                         services: wire(services),
                         ..WatchServicesRequest::default()
                     };
-                    if sender.send(request).await.is_err() {
-                        return Err(failed(Status::unavailable("the gateway has ended the stream")));
+                    // A gateway that reads no requests is as good as silent.
+                    match timeout_at(silent_at, sender.send(request)).await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(_)) => return Err(failed(ended())),
+                        Err(_) => return Err(failed(silent())),
                     }
                 }
                 _ = expiry.tick() => {
@@ -131,12 +134,18 @@ async fn next(
 ) -> Result<WatchServicesResponse, Status> {
     match timeout_at(silent_at, stream.message()).await {
         Ok(Ok(Some(message))) => Ok(message),
-        Ok(Ok(None)) => Err(Status::unavailable("the gateway has ended the stream")),
+        Ok(Ok(None)) => Err(ended()),
         Ok(Err(status)) => Err(status),
-        Err(_) => Err(Status::deadline_exceeded(
-            "the stream of services is silent",
-        )),
+        Err(_) => Err(silent()),
     }
+}
+
+fn ended() -> Status {
+    Status::unavailable("the gateway has ended the stream")
+}
+
+fn silent() -> Status {
+    Status::deadline_exceeded("the stream of services is silent")
 }
 
 fn wire(services: &Services) -> Vec<WatchedService> {

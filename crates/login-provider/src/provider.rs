@@ -10,17 +10,26 @@ pub trait LoginProvider: Send + Sync {
     /// The service's name in logs, as in `Vault`.
     fn name(&self) -> &'static str;
 
-    /// Whether [`Self::renew`] only tests a token that cannot be renewed: a token in doubt is then tested,
+    /// True if [`Self::renew`] only tests a token that cannot be renewed: a token in doubt is then tested,
     /// also one that never ends.
     fn tests_tokens(&self) -> bool;
 
     /// Exchanges a JWT for a token.
+    ///
+    /// # Errors
+    /// The service gives no answer in time, or refuses; here and below, [`Cause`] tells what a retry is worth.
     fn log_in(&self, jwt: Token) -> BoxFuture<'static, Result<Grant, ProviderError>>;
 
     /// Extends the life of a token, or tests it. The grant's own token does not count.
+    ///
+    /// # Errors
+    /// As above.
     fn renew(&self, token: Token) -> BoxFuture<'static, Result<Grant, ProviderError>>;
 
     /// Ends a token.
+    ///
+    /// # Errors
+    /// As above. A token that the service does not know is [`Cause::Denied`].
     fn revoke(&self, token: Token) -> BoxFuture<'static, Result<(), ProviderError>>;
 }
 

@@ -183,7 +183,7 @@ mod tests {
         let mut old = builders::service("web", 1);
         old.node_pool = "gpu".into();
         let mut alloc = builders::allocation(1, &old, NodeId::default());
-        alloc.metric = Some(Box::default());
+        alloc.metric = Some(model::AllocMetric::default().into());
         let mut new = old.clone();
         (new.version, new.node_pool) = (old.version + 1, "default".into());
         let key = old.key();

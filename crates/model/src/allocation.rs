@@ -13,7 +13,8 @@ use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
 use crate::network_status::NetworkStatus;
 use crate::resources::AllocatedResources;
 use crate::service::ServiceRegistration;
-use crate::task_state::TaskState;
+use crate::stored_metric::StoredMetric;
+use crate::task_states::TaskStates;
 use crate::time::{Timestamp, duration_ns};
 
 /// The desired state of an allocation: the value of `alloc/<id>`, at most 400 bytes as stored when
@@ -84,7 +85,7 @@ pub struct Allocation {
     #[serde(rename = "mt", default, skip_serializing_if = "Timestamp::is_never")]
     pub modify_time: Timestamp,
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<Box<AllocMetric>>,
+    pub metric: Option<StoredMetric>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -172,8 +173,8 @@ pub struct AllocClient {
     pub status: ClientStatus,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub task_states: BTreeMap<String, TaskState>,
+    #[serde(default, skip_serializing_if = "TaskStates::is_empty")]
+    pub task_states: TaskStates,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<DeploymentHealth>,
     /// Registrations of its services. A part of the report that is stored under a key of its own, so the
@@ -182,7 +183,7 @@ pub struct AllocClient {
     pub services: Vec<ServiceRegistration>,
     /// `None`: the tasks use the node's network, or their own is not set up yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<NetworkStatus>,
+    pub network: Option<Box<NetworkStatus>>,
     /// Report number: later reports have higher numbers. 0: the node does not number its reports.
     #[serde(default, skip_serializing_if = "is_unnumbered")]
     pub report: u64,

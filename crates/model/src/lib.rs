@@ -26,6 +26,7 @@ pub mod deployment;
 pub mod drain;
 pub mod etcd;
 pub mod evaluation;
+mod exact;
 pub mod field_error;
 pub mod glob;
 pub mod ids;
@@ -53,8 +54,10 @@ pub mod scaling;
 pub mod scheduler_config;
 pub mod service;
 pub mod signal;
+mod stored_metric;
 pub mod tally;
 pub mod task_state;
+mod task_states;
 pub mod template;
 pub mod time;
 pub mod variable;
@@ -109,8 +112,10 @@ pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerCo
 pub use service::{
     AllocServices, Service, ServiceHealth, ServiceOwner, ServiceRegistration, registration_id,
 };
+pub use stored_metric::StoredMetric;
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
+pub use task_states::TaskStates;
 pub use time::{Timestamp, duration_ns};
 pub use variable::{SealedVariable, VariableItems, VariableKey};
 pub use vault::Vault;

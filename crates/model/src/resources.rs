@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::exact;
+
 /// An amount of every countable resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ComparableResources {
@@ -97,7 +99,11 @@ pub struct Dimension {
 pub struct AllocatedResources {
     #[serde(rename = "sum")]
     pub total: ComparableResources,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "exact::list"
+    )]
     pub ports: Vec<AllocatedPort>,
     /// Reserved cores; a task is listed once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

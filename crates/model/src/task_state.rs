@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::exact;
 use crate::time::Timestamp;
 
 /// Number of kept events of a task. Source: Nomad's public behaviour.
@@ -20,6 +21,7 @@ pub struct TaskState {
     pub started_at: Timestamp,
     pub finished_at: Timestamp,
     /// Oldest first, at most [`MAX_TASK_EVENTS`].
+    #[serde(deserialize_with = "exact::list")]
     pub events: Vec<TaskEvent>,
 }
 

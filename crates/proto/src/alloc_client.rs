@@ -31,7 +31,7 @@ fn read(wire: v1::AllocClient) -> Read<AllocClient> {
             .transpose()
             .at("deployment_health")?,
         services: each(wire.services, read_service).at("services")?,
-        network: wire.network_status.map(Into::into),
+        network: wire.network_status.map(|status| Box::new(status.into())),
         report: wire.report_number,
         modify_time: time(wire.modify_time_ns),
     })
@@ -121,7 +121,7 @@ impl From<&AllocClient> for v1::AllocClient {
             modify_time_ns: client.modify_time.0,
             report_number: client.report,
             services: client.services.iter().map(Into::into).collect(),
-            network_status: client.network.as_ref().map(Into::into),
+            network_status: client.network.as_deref().map(Into::into),
         }
     }
 }

@@ -6,7 +6,7 @@ use model::allocation::RescheduleEvent;
 use model::resources::ComparableResources;
 use model::{
     AllocClient, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, Allocation,
-    ClientStatus, DesiredStatus, DesiredTransition, FieldErrors,
+    ClientStatus, DesiredStatus, DesiredTransition, FieldErrors, StoredMetric,
 };
 
 use crate::fields::{
@@ -78,7 +78,7 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
             .map(metric::read)
             .transpose()
             .at("metric")?
-            .map(Box::new),
+            .map(StoredMetric::from),
     })
 }
 
@@ -244,7 +244,7 @@ impl From<&Allocation> for v1::Allocation {
                 .map(ToString::to_string)
                 .collect(),
             reschedules: alloc.reschedules.iter().map(reschedule).collect(),
-            metric: alloc.metric.as_deref().map(Into::into),
+            metric: alloc.metric.as_ref().map(|metric| (&*metric.read()).into()),
             create_time_ns: alloc.create_time.0,
             modify_time_ns: alloc.modify_time.0,
             unknown_since_ns: alloc.unknown_since.0,

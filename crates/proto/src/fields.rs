@@ -3,7 +3,7 @@
 //! A reader returns errors relative to its value (an empty path is the value itself); [`At::at`]
 //! prepends the name of the field on the way out, so that paths are built only for errors.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
@@ -54,16 +54,15 @@ pub(crate) fn each<W, T>(items: Vec<W>, read: impl Fn(W) -> Read<T>) -> Read<Vec
 }
 
 /// Reads every value; an error carries the key of an invalid one.
-pub(crate) fn each_value<W, T>(
+pub(crate) fn each_value<W, T, M: FromIterator<(String, T)>>(
     items: HashMap<String, W>,
     read: impl Fn(W) -> Read<T>,
-) -> Read<BTreeMap<String, T>> {
-    let mut out = BTreeMap::new();
-    for (key, item) in items {
+) -> Read<M> {
+    let values = items.into_iter().map(|(key, item)| {
         let value = read(item).at(format_args!("[{key:?}]"))?;
-        out.insert(key, value);
-    }
-    Ok(out)
+        Ok((key, value))
+    });
+    values.collect()
 }
 
 /// Reads a required id.

@@ -122,7 +122,7 @@ impl<'a> Template<'a> {
         rng: &mut RunRng,
     ) -> Allocation {
         let mut alloc = self.fill(ask, found.node_id, found.assignment, now, rng);
-        alloc.metric = Some(found.metric);
+        alloc.metric = Some(found.metric.into());
         search.take(found.position, &alloc.resources);
         let writes = VolumeWrites::of_group(&alloc.namespace, self.group, alloc.name_index);
         search.cluster.add_writes(found.position, writes);

@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use service_kit::{ConfigError, Transport};
 use state::Table;
+use store::Interest;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ServiceConfig;
@@ -21,14 +22,17 @@ pub trait Service {
     /// The name that it is elected, configured and measured under.
     const NAME: &'static str;
 
-    /// Tables that its replica leaves out. Only gateways show service registrations and processes, and
-    /// only they refuse revoked nodes and sign tokens of tasks.
-    const WITHOUT: &'static [Table] = &[
-        Table::Services,
-        Table::NodeRevocations,
-        Table::Processes,
-        Table::Keyring,
-    ];
+    /// The part of the store that its replica holds. Only gateways show service registrations, processes
+    /// and events of tasks, and only they refuse revoked nodes and sign tokens of tasks.
+    const INTEREST: Interest = Interest {
+        without: &[
+            Table::Services,
+            Table::NodeRevocations,
+            Table::Processes,
+            Table::Keyring,
+        ],
+        task_texts: false,
+    };
 
     type Config: ServiceConfig;
 
@@ -94,7 +98,7 @@ impl<S: Service> App<S> {
     /// # Errors
     /// A server failed.
     pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        let host = self.base.start(S::WITHOUT);
+        let host = self.base.start(S::INTEREST);
         if self.config.telemetry().nomad_metric_names {
             host.metrics.serve_nomad_names(Vec::new());
         }

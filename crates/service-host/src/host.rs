@@ -8,10 +8,9 @@ use futures::future::BoxFuture;
 use model::{LeaderInfo, ProcessInfo, ProcessKey};
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{EtcdConfig, Incoming, ListenConfig, Metrics, Transport};
-use state::Table;
 use store::{
-    Client, ElectionMetrics, ElectionOptions, Leadership, Replica, ReplicaMetrics, ReplicaOptions,
-    keep_registered, run_elected,
+    Client, ElectionMetrics, ElectionOptions, Interest, Leadership, Replica, ReplicaMetrics,
+    ReplicaOptions, keep_registered, run_elected,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -89,12 +88,12 @@ impl Base {
         self.metrics_http.local_addr()
     }
 
-    /// Starts its replica, which leaves out the tables `without`. It serves nothing before [`Host::run`].
-    pub fn start(self, without: &'static [Table]) -> Host {
+    /// Starts its replica, which holds what is of `interest`. It serves nothing before [`Host::run`].
+    pub fn start(self, interest: Interest) -> Host {
         let metrics = Metrics::new(self.service);
         let options = ReplicaOptions {
             metrics: metrics.register(ReplicaMetrics::register),
-            without,
+            interest,
             ..ReplicaOptions::default()
         };
         let ended = CancellationToken::new();

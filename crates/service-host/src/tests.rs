@@ -9,7 +9,7 @@ use tonic_health::pb::health_client::HealthClient;
 use std::time::Duration;
 
 use service_kit::{EtcdConfig, ListenConfig};
-use store::ElectionOptions;
+use store::{ElectionOptions, Interest};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +34,7 @@ async fn a_service_is_healthy_while_it_hears_of_the_store() {
     let mut client = HealthClient::new(connect_lazy(base.address()).unwrap());
     let drain = CancellationToken::new();
     let work = Box::pin(drain.clone().cancelled_owned());
-    let host = base.start(&[]);
+    let host = base.start(Interest::ALL);
     let running = tokio::spawn(host.run(Rpcs::default(), work, TIMEOUT, drain.clone()));
     for (mode, expected) in [
         (Mode::Cut, ServingStatus::NotServing),
@@ -70,7 +70,7 @@ async fn a_service_is_not_healthy_while_the_store_takes_too_small_transactions()
         .await
         .unwrap();
     let mut health = HealthClient::new(connect_lazy(base.address()).unwrap());
-    let host = base.start(&[]);
+    let host = base.start(Interest::ALL);
     let replica = host.replica.clone();
     let drain = CancellationToken::new();
     let work = Box::pin(drain.clone().cancelled_owned());
@@ -99,7 +99,7 @@ async fn host(store: &TestStore) -> Host {
     let base = Base::build("example", &config, &ListenConfig::default())
         .await
         .unwrap();
-    base.start(&[])
+    base.start(Interest::ALL)
 }
 
 #[tokio::test]

@@ -134,7 +134,7 @@ impl Tables {
                 self.put_eval(id, indexed(*value, create_index, modify_index));
             }
             (Key::Alloc(id), Entity::Alloc(value)) => {
-                self.put_alloc(id, Arc::new(*value), create_index, modify_index);
+                self.put_alloc(id, *value, create_index, modify_index);
             }
             (Key::AllocClient(id), Entity::AllocClient(value)) => {
                 self.put_alloc_client(id, Arc::new(*value), modify_index);
@@ -301,7 +301,8 @@ impl Tables {
         self.evals.insert(id, eval);
     }
 
-    fn put_alloc(&mut self, id: AllocId, alloc: Arc<Allocation>, create: u64, modify: u64) {
+    fn put_alloc(&mut self, id: AllocId, mut alloc: Allocation, create: u64, modify: u64) {
+        self.share_names(&mut alloc);
         let (client, client_modify_index) = match self.allocs.get(&id) {
             Some(old) => (old.client.clone(), old.client_modify_index),
             None => match self.stray_clients.remove(&id) {
@@ -310,12 +311,28 @@ impl Tables {
             },
         };
         self.set_alloc(AllocView {
-            alloc,
+            alloc: Arc::new(alloc),
             create_index: create,
             alloc_modify_index: modify,
             client,
             client_modify_index,
         });
+    }
+
+    /// Lets the names of an allocation be those of its job's first one: they are the same texts, and a
+    /// replica holds them a million times otherwise.
+    fn share_names(&self, alloc: &mut Allocation) {
+        let Some((job, ids)) = self.allocs_by_job.get_key_value(&alloc.job_key()) else {
+            return;
+        };
+        alloc.namespace = Arc::clone(&job.namespace);
+        alloc.job_id = Arc::clone(&job.job_id);
+        let first = ids.into_iter().next().and_then(|id| self.allocs.get(id));
+        if let Some(first) = first
+            && first.alloc.task_group == alloc.task_group
+        {
+            alloc.task_group = Arc::clone(&first.alloc.task_group);
+        }
     }
 
     fn put_alloc_client(&mut self, id: AllocId, client: Arc<AllocClient>, modify: u64) {

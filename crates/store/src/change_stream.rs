@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::codec;
 use crate::error::Error;
 use crate::keys::Keyspace;
+use crate::replica::Interest;
 use crate::replica::decode::to_changes;
 use crate::replica::metrics::ReplicaMetrics;
 use crate::watch::{Message, PrefixWatch};
@@ -112,7 +113,12 @@ impl ChangeStream {
         let nodes_before = before.collect();
         RevisionChanges {
             revision,
-            changes: to_changes(&self.keyspace, events, &ReplicaMetrics::default(), &[]),
+            changes: to_changes(
+                &self.keyspace,
+                events,
+                &ReplicaMetrics::default(),
+                Interest::ALL,
+            ),
             nodes_before,
         }
     }

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::replica::Interest;
 use crate::replica::decode::to_changes;
 use crate::replica::metrics::ReplicaMetrics;
 use crate::watch::{Message, PrefixWatch};
@@ -62,7 +63,8 @@ impl History {
                 Message::Revisions(revisions) => {
                     for (revision, events) in revisions {
                         let metrics = ReplicaMetrics::default();
-                        let changes = to_changes(&self.client.keyspace, events, &metrics, &[]);
+                        let changes =
+                            to_changes(&self.client.keyspace, events, &metrics, Interest::ALL);
                         self.ready.push_back((revision, changes));
                     }
                 }

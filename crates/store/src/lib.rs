@@ -60,7 +60,9 @@ pub use login::User;
 pub use maintenance::Compacted;
 pub use outcome::CommitOutcome;
 pub use registration::keep_registered;
-pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
+pub use replica::{
+    Delta, Interest, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError,
+};
 pub use resolve::Resolution;
 pub use txn::{Limits, SizeClass, Txn, TxnError};
 pub use variables::{ListedVariable, VariableFilter, VariablePage};

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use metrics::ReplicaMetrics;
-pub use options::ReplicaOptions;
+pub use options::{Interest, ReplicaOptions};
 pub use subscription::{Delta, Subscription};
 
 use crate::client::Client;

@@ -262,7 +262,7 @@ impl Runner {
                 own,
                 |owner, service| self.machine.service_health(owner, service),
             ),
-            network: self.network.status(),
+            network: self.network.status().map(Box::new),
             ..self.machine.client()
         };
         if self.volumes.is_releasing() {

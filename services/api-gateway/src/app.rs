@@ -9,7 +9,7 @@ use gateway_core::Core;
 use node_gateway::{KeyringFile, Mounted, NodeCa, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
 use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
-use state::Table;
+use store::Interest;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info, info_span};
 use workload_identity::discovery::issuer_problem;
@@ -31,7 +31,7 @@ pub struct ApiGateway;
 
 impl Service for ApiGateway {
     const NAME: &'static str = SERVICE;
-    const WITHOUT: &'static [Table] = &[];
+    const INTEREST: Interest = Interest::ALL;
     type Config = Config;
 
     fn check(config: &Config) -> Result<(), ConfigError> {

@@ -148,7 +148,7 @@ fn cut_to_size(mut client: AllocClient) -> AllocClient {
         let tags = service.tags.iter_mut().chain(&mut service.canary_tags);
         tags.for_each(cut);
     }
-    for state in client.task_states.values_mut() {
+    for (_, state) in client.task_states.iter_mut() {
         let surplus = state.events.len().saturating_sub(MAX_TASK_EVENTS);
         state.events.drain(..surplus);
         for event in &mut state.events {

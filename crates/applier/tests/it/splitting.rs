@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use applier::piece::{BYTES_MAX, OPERATIONS_MAX};
 use applier::{Piece, PlanVerification, verify};
 use model::plan::Stop;
-use model::{AllocMetric, DesiredStatus, Plan};
+use model::{AllocMetric, DesiredStatus, Plan, StoredMetric};
 use state::{Entity, Key, Write};
 
 use crate::store::{NOW, Store, stop};
@@ -133,7 +133,7 @@ fn heavy_allocations_make_more_pieces() {
     assert_eq!(pieces(&store, &plan).len(), 1);
     for alloc in plan.placements.values_mut().flatten() {
         alloc.desired_description = "\u{1}".repeat(1_000);
-        alloc.metric = Some(Box::new(AllocMetric {
+        alloc.metric = Some(StoredMetric::from(AllocMetric {
             constraint_filtered: [("why \"not\"".repeat(100), 1)].into(),
             ..AllocMetric::default()
         }));

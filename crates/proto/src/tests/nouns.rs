@@ -164,7 +164,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
         }),
         create_time: draw.time(),
         modify_time: draw.time(),
-        metric: draw.maybe(|draw| Box::new(metric(draw))),
+        metric: draw.maybe(|draw| metric(draw).into()),
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
     AllocClient {
         status: draw.one_of(&ClientStatus::ALL),
         description: draw.text(),
-        task_states: draw.map(task_state),
+        task_states: draw.map(task_state).into_iter().collect(),
         health: draw.maybe(|draw| DeploymentHealth {
             healthy: draw.flag(),
             time: draw.time(),
@@ -205,10 +205,12 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
             task: draw.text(),
             health: draw.one_of(&model::ServiceHealth::ALL),
         }),
-        network: draw.maybe(|draw| model::NetworkStatus {
-            interface: draw.text(),
-            address: draw.text(),
-            address_ipv6: draw.text(),
+        network: draw.maybe(|draw| {
+            Box::new(model::NetworkStatus {
+                interface: draw.text(),
+                address: draw.text(),
+                address_ipv6: draw.text(),
+            })
         }),
         report: draw.below(9),
         modify_time: draw.time(),

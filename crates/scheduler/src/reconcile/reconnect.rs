@@ -62,7 +62,7 @@ fn has_best_score(original: &AllocView, replacement: &AllocView) -> bool {
         view.alloc
             .metric
             .as_ref()
-            .map(|metric| metric.score_per_mille)
+            .map(|metric| metric.read().score_per_mille)
     };
     let replacement_runs = replacement.client_status() == ClientStatus::Running;
     !(score(replacement) > score(original) && replacement_runs)

@@ -176,7 +176,7 @@ impl<'a, 'd> SystemPlanner<'a, 'd> {
             ..self.parts_on(node, without.total, &assignment, requirements)
         };
         let mut alloc = template.fill(&place.ask, node.id, assignment, self.inputs.now, self.rng);
-        alloc.metric = Some(metric(&parts, in_pool, short));
+        alloc.metric = Some(metric(&parts, in_pool, short).into());
         self.draft.evict(&victims, &mut alloc);
         without.add(&alloc.resources);
         self.usages.insert(node.id, without);

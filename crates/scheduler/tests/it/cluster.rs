@@ -1,7 +1,6 @@
 //! A cluster without services: a state that commands change, and to which plans are committed
 //! through the real verification. Every revision is checked against the invariants.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use applier::PlanVerification;
@@ -250,7 +249,7 @@ impl TestCluster {
             task.failed = status == ClientStatus::Failed;
             task.finished_at = self.now;
         }
-        client.task_states = BTreeMap::from([("server".to_owned(), task)]);
+        client.task_states = [("server".to_owned(), task)].into();
         self.put_client(id, client);
     }
 

@@ -162,7 +162,7 @@ fn the_model_that_is_liked_decides_between_nodes_and_is_told() {
         let decision = run(&mut cluster, &job);
         let alloc = placed(&decision)[0];
         assert_eq!(alloc.node_id, cluster.node_named(node).id, "{weight}");
-        let parts = alloc.metric.as_ref().unwrap().score_parts.unwrap();
+        let parts = alloc.metric.as_ref().unwrap().read().score_parts.unwrap();
         let want = if weight > 0 { 1_000 } else { 0 };
         assert_eq!(parts.devices, Some(want), "{weight}");
     }

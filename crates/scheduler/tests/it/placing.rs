@@ -97,6 +97,7 @@ fn allocations_of_a_group_avoid_each_other() {
         .metric
         .clone()
         .unwrap();
+    let metric = metric.read();
     assert_eq!((metric.nodes_evaluated, metric.nodes_in_pool), (10, 10));
     assert!(metric.score_per_mille > 0);
 }

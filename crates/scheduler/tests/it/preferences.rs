@@ -82,7 +82,7 @@ pub(crate) fn scores(cluster: &TestCluster, key: &JobKey) -> String {
     let mut lines = BTreeMap::<String, Vec<u32>>::new();
     let mut others = String::new();
     for view in views.iter().filter(|view| view.create_index == newest) {
-        let metric = view.alloc.metric.as_deref().unwrap();
+        let metric = view.alloc.metric.as_ref().unwrap().read();
         let said = describe(&metric.score_parts.unwrap());
         let node = name(view.alloc.node_id);
         let mean = f64::from(metric.score_per_mille) / 1_000.0;

@@ -57,8 +57,8 @@ use model::job::{
 };
 use model::node::{DeviceInstance, HostNetwork, NodeDevice};
 use model::{
-    AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobKey, JobType,
-    NodeEligibility, NodeStatus, Operator, TaskGroup, TriggeredBy,
+    AllocId, AllocMetric, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job,
+    JobKey, JobType, NodeEligibility, NodeStatus, Operator, StoredMetric, TaskGroup, TriggeredBy,
 };
 use state::{Entity, Key};
 use test_kit::builders;
@@ -126,8 +126,10 @@ fn perform(cluster: &mut TestCluster, command: &str) -> String {
         ["score", names, score] => {
             for id in named(cluster, names) {
                 cluster.edit_alloc(id, |alloc| {
-                    let metric = alloc.metric.get_or_insert_default();
-                    metric.score_per_mille = score.parse().unwrap();
+                    alloc.metric = Some(StoredMetric::from(AllocMetric {
+                        score_per_mille: score.parse().unwrap(),
+                        ..AllocMetric::default()
+                    }));
                 });
             }
         }

@@ -4,7 +4,7 @@ use model::allocation::RescheduleEvent;
 use model::{
     AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability,
     DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption,
-    ScoreParts, VersionTag, VolumeId,
+    ScoreParts, StoredMetric, VersionTag, VolumeId,
 };
 use model::{IntroductionTokenId, JobKey, TaskState, Timestamp};
 use state::{Progress, Write};
@@ -150,7 +150,7 @@ fn objects() -> Vec<(Key, Entity)> {
     eval.failed_task_groups
         .insert("web".to_owned(), AllocMetric::default());
     let client = AllocClient {
-        task_states: BTreeMap::from([("server".to_owned(), TaskState::default())]),
+        task_states: [("server".to_owned(), TaskState::default())].into(),
         ..AllocClient::default()
     };
     let leader = LeaderInfo {
@@ -419,7 +419,7 @@ fn a_plain_placement_costs_at_most_400_bytes() {
     alloc.deployment_id = Some(DeploymentId::from_random(u128::MAX / 3));
     alloc.resources.total.memory_mib = 16_384;
     alloc.create_time = Timestamp::from_millis(1_767_225_600_123);
-    alloc.metric = Some(Box::new(AllocMetric {
+    alloc.metric = Some(StoredMetric::from(AllocMetric {
         nodes_evaluated: 4_321,
         nodes_filtered: 123,
         nodes_in_pool: 5_000,

@@ -1,12 +1,13 @@
 //! Decodes etcd events and key-value pairs into changes of the state.
 
 use etcd_client::proto::{PbEvent, PbKeyValue};
-use state::{Change, Entity, Key, Table};
+use state::{Change, Entity, Key};
 use tracing::{debug, warn};
 
 use crate::codec;
 use crate::keys::{KeyError, Keyspace};
 use crate::replica::metrics::ReplicaMetrics;
+use crate::replica::options::Interest;
 use crate::revision;
 
 /// etcd's event type of a deletion.
@@ -14,7 +15,7 @@ const DELETE: i32 = 1;
 
 /// Returns the changes of the events of one revision.
 ///
-/// A key of an unknown kind or of a table in `without` is skipped. A value that cannot be decoded is
+/// A key of an unknown kind or beyond `interest` is skipped. A value that cannot be decoded is
 /// logged and counted, and its object is deleted: so watching and listing lead to the same state.
 ///
 /// A job comes with its version, whose value is the same: it is decoded once.
@@ -22,14 +23,14 @@ pub(crate) fn to_changes(
     keyspace: &Keyspace,
     events: Vec<PbEvent>,
     metrics: &ReplicaMetrics,
-    without: &[Table],
+    interest: Interest,
 ) -> Vec<Change> {
     let mut changes = Vec::with_capacity(events.len());
     let mut last_job = Vec::new();
     for event in events {
         let Some(mut kv) = event.kv else { continue };
         let key = read_key(keyspace, &kv, metrics);
-        let Some(key) = key.filter(|key| !without.contains(&key.table())) else {
+        let Some(key) = key.filter(|key| interest.includes(key)) else {
             continue;
         };
         let is_job = matches!(key, Key::Job(_) | Key::JobVersion(..));
@@ -41,7 +42,7 @@ pub(crate) fn to_changes(
         {
             to_put(key, entity, &kv)
         } else {
-            read_value(key, &kv, metrics).unwrap_or_else(|key| Change::Delete { key })
+            read_value(key, &kv, metrics, interest).unwrap_or_else(|key| Change::Delete { key })
         };
         changes.push(change);
         last_job.clear();
@@ -82,12 +83,12 @@ pub(super) fn to_objects(
     keyspace: &Keyspace,
     page: Vec<PbKeyValue>,
     metrics: &ReplicaMetrics,
-    without: &[Table],
+    interest: Interest,
 ) -> Vec<Change> {
     let read = |kv: &PbKeyValue| {
         let key = read_key(keyspace, kv, metrics)?;
-        let key = (!without.contains(&key.table())).then_some(key)?;
-        read_value(key, kv, metrics).ok()
+        let key = interest.includes(&key).then_some(key)?;
+        read_value(key, kv, metrics, interest).ok()
     };
     page.iter().filter_map(read).collect()
 }
@@ -108,9 +109,17 @@ fn read_key(keyspace: &Keyspace, kv: &PbKeyValue, metrics: &ReplicaMetrics) -> O
 }
 
 /// Returns the key when its value cannot be decoded.
-fn read_value(key: Key, kv: &PbKeyValue, metrics: &ReplicaMetrics) -> Result<Change, Key> {
+fn read_value(
+    key: Key,
+    kv: &PbKeyValue,
+    metrics: &ReplicaMetrics,
+    interest: Interest,
+) -> Result<Change, Key> {
     match codec::decode(&key, &kv.value) {
-        Ok(entity) => Ok(to_put(key, entity, kv)),
+        Ok(mut entity) => {
+            interest.strip(&mut entity);
+            Ok(to_put(key, entity, kv))
+        }
         Err(error) => {
             metrics.undecodable.inc();
             let text = String::from_utf8_lossy(&kv.key);

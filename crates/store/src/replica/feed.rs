@@ -261,7 +261,7 @@ impl Feed {
             &self.shared.client.keyspace,
             events,
             &self.options.metrics,
-            self.options.without,
+            self.options.interest,
         );
         if let Some(batch) = batch {
             let noted = changes.iter().filter(|change| !is_job_version(change));

@@ -48,9 +48,9 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
             start.push(0);
         }
         let (keyspace, metrics) = (client.keyspace.clone(), options.metrics.clone());
-        let without = options.without;
+        let interest = options.interest;
         pages.push(blocking::spawn(move || {
-            to_objects(&keyspace, page.kvs, &metrics, without)
+            to_objects(&keyspace, page.kvs, &metrics, interest)
         }));
         if !more {
             break;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use state::Table;
+use state::{Entity, Key, Table};
 
 use crate::replica::metrics::ReplicaMetrics;
 
@@ -20,8 +20,41 @@ pub struct ReplicaOptions {
     /// snapshot; 1,024 batches are seconds of a loaded store.
     pub delta_capacity: usize,
     pub metrics: ReplicaMetrics,
-    /// Tables that the replica leaves out: their values are neither decoded nor held.
+    pub interest: Interest,
+}
+
+/// The part of the store that a replica holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Interest {
+    /// Tables that are left out: their values are neither decoded nor held.
     pub without: &'static [Table],
+    /// Events of tasks, and the description of their allocation's status: texts for people, a third of
+    /// what a running allocation takes. Only writers of `alloc-client` may write what they read, so they
+    /// need them.
+    pub task_texts: bool,
+}
+
+impl Interest {
+    pub const ALL: Self = Self {
+        without: &[],
+        task_texts: true,
+    };
+
+    pub(super) fn includes(&self, key: &Key) -> bool {
+        !self.without.contains(&key.table())
+    }
+
+    /// Takes from `entity` what the replica does not hold.
+    pub fn strip(&self, entity: &mut Entity) {
+        if let Entity::AllocClient(client) = entity
+            && !self.task_texts
+        {
+            client.description = String::new();
+            for (_, state) in client.task_states.iter_mut() {
+                state.events = Vec::new();
+            }
+        }
+    }
 }
 
 impl Default for ReplicaOptions {
@@ -32,7 +65,7 @@ impl Default for ReplicaOptions {
             silence_limit: Duration::from_secs(5),
             delta_capacity: 1_024,
             metrics: ReplicaMetrics::default(),
-            without: &[],
+            interest: Interest::ALL,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod election;
 mod history;
+mod memory;
 mod replica;
 mod replica_trouble;
 mod resolve;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::allocation::RescheduleEvent;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, EvalId, EvalStatus, Evaluation,
-    Job, Node, NodeId, TaskEvent, TaskState, Timestamp, TriggeredBy,
+    Job, Node, NodeId, TaskEvent, TaskState, TaskStates, Timestamp, TriggeredBy,
 };
 use state::{Entity, Key, Snapshot, Write};
 use test_kit::{Stored, builders};
@@ -468,7 +468,7 @@ fn reports_are_cut_to_a_size_that_the_store_can_bear() {
     };
     let client = AllocClient {
         description: "d".repeat(5_000),
-        task_states: BTreeMap::from([("server".to_owned(), state)]),
+        task_states: [("server".to_owned(), state)].into(),
         ..report(ClientStatus::Running)
     };
     let reports = Reports::from([(fixture.allocs[0].id, client)]);
@@ -500,7 +500,7 @@ fn a_report_that_cutting_does_not_help_is_refused_with_its_field() {
         events: vec![long_key],
         ..TaskState::default()
     };
-    let with_tasks = |task_states: BTreeMap<String, TaskState>| {
+    let with_tasks = |task_states: TaskStates| {
         let client = AllocClient {
             task_states,
             ..report(ClientStatus::Running)
@@ -508,11 +508,11 @@ fn a_report_that_cutting_does_not_help_is_refused_with_its_field() {
         let reports = Reports::from([(fixture.allocs[0].id, client)]);
         check(&fixture.stored.snapshot(), fixture.node.id, reports)
     };
-    let (known, _) = with_tasks(BTreeMap::from([("server".to_owned(), state)])).unwrap();
+    let (known, _) = with_tasks([("server".to_owned(), state)].into()).unwrap();
     let event = &known[&fixture.allocs[0].id].task_states["server"].events[0];
     assert_eq!(event.event_type.len(), 1_024);
     assert_eq!(event.details.keys().next().unwrap().len(), 1_024);
-    let long_name = BTreeMap::from([("n".repeat(1_500_000), TaskState::default())]);
+    let long_name = TaskStates::from([("n".repeat(1_500_000), TaskState::default())]);
     let many = (0..10_000).map(|number| (number.to_string(), TaskState::default()));
     for task_states in [long_name, many.collect()] {
         let Err(ReportRefusal::Invalid(errors)) = with_tasks(task_states) else {

@@ -239,12 +239,11 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
             None => Err(mismatch("an absolute path", value)),
         },
         Kind::TextMap => each_object(value, |fields| {
-            let mut texts = Map::new();
             for (name, value) in fields {
-                let value = convert(Kind::Text, value).map_err(|why| format!("{name} {why}"))?;
-                texts.insert(name.clone(), value);
+                convert(Kind::Text, value).map_err(|why| format!("{name} {why}"))?;
             }
-            Ok(texts)
+            // Numbers stay numbers for readers of the job, as in Nomad; the driver reads them as texts.
+            Ok(fields.clone())
         }),
         Kind::Block(options) => {
             if value.as_array().is_some_and(|blocks| blocks.len() > 1) {

@@ -86,9 +86,9 @@ fn configs_of_drivers() {
         serde_json::Value::Object(config.clone()),
         serde_json::json!({
             "image": "redis:7",
-            "labels": [{"a": "1"}],
+            "labels": [{"a": 1}],
             "mount": [{"target": "/x", "readonly": true, "tmpfs_options": [{"size": 5}]}],
-            "port_map": [{"http": "80"}],
+            "port_map": [{"http": 80}],
         })
     );
     let job = admit(&file(

@@ -2,16 +2,19 @@
 //!
 //! In reading order: [`driver`] is the interface of every driver; [`resource_limits`] of a task;
 //! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal; [`env`](mod@env)
-//! holds a task's variables and their interpolation, [`config`] the options of its `config` block;
+//! holds a task's variables and their interpolation, [`config`] the options of its `config` block, whose
+//! blocks are read by [`blocks`];
 //! [`volumes`] and [`dispatch_payload`] prepare its start; [`command`] describes commands beside it;
 //! [`mock_driver`] simulates tasks; [`exec`] runs isolated and [`raw_exec`] plain processes, each under
 //! its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
+//! [`java`] and [`qemu`] are isolated processes of one [`program`] of the node.
 //!
 //! Starts and restarts are decided elsewhere (`crates/lifecycle`).
 
 mod affinity;
 pub mod alloc_dirs;
+pub mod blocks;
 mod cgroup;
 pub mod command;
 pub mod config;
@@ -22,11 +25,14 @@ pub mod dispatch_payload;
 pub mod driver;
 pub mod env;
 mod exec;
+mod java;
 pub mod log_files;
 pub mod log_reader;
 pub mod mock_driver;
 mod process_id;
 mod process_usage;
+mod program;
+mod qemu;
 pub mod raw_exec;
 pub mod resource_limits;
 mod signals;
@@ -45,8 +51,10 @@ pub use driver::{
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use exec::{DEFAULT_CAPS, Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
+pub use java::{Java, JavaConfig, SOURCE as JAVA_CONFIG_SOURCE};
 pub use mock_driver::MockDriver;
 pub use process_id::{boot_id, kill_session};
+pub use qemu::{Qemu, QemuConfig, SOURCE as QEMU_CONFIG_SOURCE};
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
 pub use resource_limits::ResourceLimits;
 pub use usage::Usage;

@@ -32,6 +32,19 @@ const DEFAULT_USER: &str = "nobody";
 /// Directories of programs, for tasks without a variable `PATH`.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// What a driver of isolated processes gives its tasks beside their options.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// The user of tasks that name none.
+    pub(crate) user: &'static str,
+    /// Capabilities that tasks have, within those that the node allows.
+    pub(crate) capabilities: &'static [&'static str],
+    /// Path in the task → path of the node, mounted read-only.
+    pub(crate) host: BTreeMap<PathBuf, PathBuf>,
+    /// Devices of the node, beside those that every task has.
+    pub(crate) devices: Vec<PathBuf>,
+}
+
 /// Runs isolated processes under supervisors. Dropping it leaves them running.
 #[derive(Debug)]
 pub struct Exec {
@@ -53,7 +66,7 @@ impl Exec {
     }
 
     /// Returns what the node lacks; `None`: nothing.
-    fn lacks(&self) -> Option<String> {
+    pub(crate) fn lacks(&self) -> Option<String> {
         let mut known = self.lacks.lock().unwrap_or_else(PoisonError::into_inner);
         known.get_or_insert_with(|| self.find_lack()).clone()
     }
@@ -70,7 +83,7 @@ impl Exec {
         isolation::probe().err()
     }
 
-    fn lacks_limits(&self) -> Option<String> {
+    pub(crate) fn lacks_limits(&self) -> Option<String> {
         let Some(slice) = &self.processes.slice else {
             let text =
                 "there is no writable cgroup version 2 for the agent (drivers.cgroup_parent)";
@@ -86,36 +99,82 @@ impl Exec {
         })
     }
 
-    async fn start_task(&self, config: TaskConfig) -> Result<(), StartError> {
+    async fn start_task(&self, mut config: TaskConfig) -> Result<(), StartError> {
         if !self.config.enabled {
             let text = "driver exec is not enabled on this node";
             return Err(StartError::Config(text.to_owned()));
         }
+        let options = config::decode(NAME, std::mem::take(&mut config.config))?;
+        self.start_isolated(config, options, &self.surroundings())
+            .await
+    }
+
+    /// Returns what tasks of the driver itself have.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            user: DEFAULT_USER,
+            capabilities: &DEFAULT_CAPS,
+            host: self.config.host_paths(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// Starts an isolated task; its `config` block is read already.
+    pub(crate) async fn start_isolated(
+        &self,
+        config: TaskConfig,
+        options: Options,
+        surroundings: &Surroundings,
+    ) -> Result<(), StartError> {
         if let Some(lack) = self.lacks() {
             return Err(StartError::Failed {
-                message: format!("driver exec does not work on this node: {lack}"),
+                message: format!("this node cannot isolate tasks: {lack}"),
                 recoverable: false,
             });
         }
         let start = self
             .processes
-            .start_with(config, |config| self.request(config));
+            .start_with(config, |config| self.request(config, options, surroundings));
         start.await
     }
 
-    fn request(&self, config: TaskConfig) -> Result<StartRequest, StartError> {
+    /// Returns whether tasks see the node's paths of the default, not those of the setting.
+    pub(crate) fn has_default_paths(&self) -> bool {
+        self.config.chroot_env.is_empty()
+    }
+
+    /// Returns the start request of a task with records; `None`: it is unreadable.
+    pub(crate) fn kept_request(&self, id: &TaskId) -> Option<StartRequest> {
+        self.processes.kept_request(id)
+    }
+
+    /// Returns the path in a task of a file of the node; `None`: tasks do not see it.
+    pub(crate) fn path_inside(&self, file: &Path) -> Option<PathBuf> {
+        let seen = self.config.host_paths().into_iter();
+        let mut inside = seen.filter_map(|(target, source)| {
+            let source = source.canonicalize().ok()?;
+            Some(target.join(file.strip_prefix(source).ok()?))
+        });
+        inside.next()
+    }
+
+    fn request(
+        &self,
+        config: TaskConfig,
+        options: Options,
+        surroundings: &Surroundings,
+    ) -> Result<StartRequest, StartError> {
         let logs = config
             .dirs
             .as_ref()
             .and_then(|dirs| Logs::of(&config, dirs));
-        let options: Options = config::decode(NAME, config.config)?;
         options.check()?;
         let Some(dirs) = &config.dirs else {
-            let text = "driver exec needs a node with a disk";
+            let text = "isolated tasks need a node with a disk";
             return Err(StartError::Config(text.to_owned()));
         };
         let name = if config.user.is_empty() {
-            DEFAULT_USER
+            surroundings.user
         } else {
             &config.user
         };
@@ -124,7 +183,7 @@ impl Exec {
             return Err(StartError::Config("the task has no user".to_owned()));
         };
         let capabilities = capabilities::decide(
-            &DEFAULT_CAPS,
+            surroundings.capabilities,
             &self.config.allow_caps,
             &options.cap_add,
             &options.cap_drop,
@@ -137,7 +196,8 @@ impl Exec {
             root: dirs.root.clone(),
             shared: dirs.shared.clone(),
             logs: dirs.logs.clone(),
-            host: self.config.host_paths(),
+            host: surroundings.host.clone(),
+            devices: surroundings.devices.clone(),
             volumes: config.mounts.iter().map(volume).collect::<Result<_, _>>()?,
             own_pids: is_private("pid_mode", &options.pid_mode, pid_mode)?,
             own_ipc: is_private("ipc_mode", &options.ipc_mode, ipc_mode)?,

@@ -6,28 +6,28 @@ use serde::Deserialize;
 
 use crate::driver::StartError;
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Options {
-    pub(super) command: String,
+pub(crate) struct Options {
+    pub(crate) command: String,
     #[serde(default)]
-    pub(super) args: Vec<String>,
+    pub(crate) args: Vec<String>,
     /// `private` or `host`; empty: the node's default.
     #[serde(default)]
-    pub(super) pid_mode: String,
+    pub(crate) pid_mode: String,
     /// As `pid_mode`.
     #[serde(default)]
-    pub(super) ipc_mode: String,
+    pub(crate) ipc_mode: String,
     #[serde(default)]
-    pub(super) cap_add: Vec<String>,
+    pub(crate) cap_add: Vec<String>,
     #[serde(default)]
-    pub(super) cap_drop: Vec<String>,
+    pub(crate) cap_drop: Vec<String>,
     /// Absolute, inside the task's root.
     #[serde(default)]
-    pub(super) work_dir: Option<PathBuf>,
+    pub(crate) work_dir: Option<PathBuf>,
     /// -1000 to 1000.
     #[serde(default)]
-    pub(super) oom_score_adj: i32,
+    pub(crate) oom_score_adj: i32,
 }
 
 impl Options {

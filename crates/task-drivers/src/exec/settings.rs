@@ -129,7 +129,7 @@ impl ExecConfig {
 }
 
 /// Returns the problem of a path that is not absolute and plain.
-pub(super) fn wrong_path(path: &str) -> Option<&'static str> {
+pub(crate) fn wrong_path(path: &str) -> Option<&'static str> {
     let mut parts = Path::new(path).components();
     if parts.next() != Some(Component::RootDir) {
         return Some("want absolute paths");

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::dirs::TaskDirs;
 use crate::driver::StartError;
+use crate::program::{self, is_executable};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,10 +61,7 @@ impl Options {
             return Ok(path.to_owned());
         }
         let searched = env::var_os("PATH").unwrap_or_default();
-        let found = env::split_paths(&searched)
-            .map(|directory| directory.join(command))
-            .find(|path| is_executable(path));
-        found.ok_or_else(|| StartError::Failed {
+        program::find(command, &searched).ok_or_else(|| StartError::Failed {
             message: format!("program {command:?} is neither in the task's directory nor in PATH"),
             recoverable: false,
         })
@@ -77,10 +75,6 @@ impl Options {
                 .any(|pattern| glob_matches(pattern, name))
         });
     }
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn make_executable(path: &Path) -> Result<(), StartError> {

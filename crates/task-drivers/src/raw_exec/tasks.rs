@@ -118,11 +118,15 @@ impl RawExec {
     /// Returns the dedicated cores of the tasks with records.
     fn dedicated(&self) -> Vec<(TaskId, Vec<u16>)> {
         let dedicated = self.kept().into_iter().filter_map(|id| {
-            let request =
-                files::read::<StartRequest>(&self.directory(&id), START_REQUEST).ok()??;
+            let request = self.kept_request(&id)?;
             Some((id, request.limits.cores))
         });
         dedicated.collect()
+    }
+
+    /// Returns the start request of a task with records; `None`: it is unreadable.
+    pub(crate) fn kept_request(&self, id: &TaskId) -> Option<StartRequest> {
+        files::read(&self.directory(id), START_REQUEST).ok()?
     }
 
     pub(super) fn directory(&self, id: &TaskId) -> PathBuf {

@@ -66,6 +66,9 @@ pub(crate) struct Isolation {
     pub(crate) logs: PathBuf,
     /// Path in the task → path of the host, mounted read-only.
     pub(crate) host: BTreeMap<PathBuf, PathBuf>,
+    /// Devices of the host, beside those that every task has.
+    #[serde(default)]
+    pub(crate) devices: Vec<PathBuf>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) own_pids: bool,
     pub(crate) own_ipc: bool,

@@ -54,7 +54,7 @@ pub(super) fn build(isolation: &Isolation, network: Option<&TaskNetwork>) -> io:
     let logs = Path::new("/alloc/logs");
     root.bind(&isolation.logs, logs, Target::Directory, READ_ONLY)
         .map_err(failed(logs))?;
-    devices(&root).map_err(|error| because("cannot mount /dev", &error))?;
+    devices(&root, &isolation.devices).map_err(|error| because("cannot mount /dev", &error))?;
     system(&root).map_err(|error| because("cannot mount /sys", &error))?;
     root.make_directory(Path::new("/proc"))
         .map_err(failed(Path::new("/proc")))?;
@@ -125,8 +125,8 @@ fn host_link(root: &Root, source: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Makes `/dev`. Its own file system allows no devices, so a node that a task makes is of no use; each
-/// of [`DEVICES`] is a mount of the host's file.
-fn devices(root: &Root) -> io::Result<()> {
+/// of [`DEVICES`] and `further` is a mount of the host's file.
+fn devices(root: &Root, further: &[PathBuf]) -> io::Result<()> {
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let dev = Path::new("/dev");
     root.mount(
@@ -135,10 +135,10 @@ fn devices(root: &Root) -> io::Result<()> {
         plain | MsFlags::MS_NODEV,
         "mode=755,size=64k",
     )?;
-    for name in DEVICES {
-        let source = Path::new("/dev").join(name);
+    let usual = DEVICES.map(|name| Path::new("/dev").join(name));
+    for source in usual.iter().chain(further) {
         if source.exists() {
-            root.bind(&source, &source, Target::File, 0)?;
+            root.bind(source, source, Target::File, 0)?;
         }
     }
     let options = "newinstance,ptmxmode=0666,mode=0620,gid=5";

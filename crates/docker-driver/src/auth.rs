@@ -89,7 +89,7 @@ pub(crate) async fn credentials(
 async fn from_file(path: &Path, registry: &str) -> Result<Option<DockerCredentials>, String> {
     let wrong = |error: &dyn std::fmt::Display| {
         format!(
-            "cannot read drivers.docker.auth_config, {}: {error}",
+            "cannot read auth_config of the node, {}: {error}",
             path.display()
         )
     };
@@ -247,7 +247,7 @@ mod tests {
         let error = credentials(&Options::default(), &settings, &image).await;
         assert!(error.unwrap_err().contains("/nonexistent/config.json"));
         let config = serde_json::json!({"auth": [{"username": "u", "password": "p"}]});
-        let options = Options::read(config.as_object().unwrap().clone()).unwrap();
+        let options = serde_json::from_value::<Options>(config).unwrap();
         let found = credentials(&options, &settings, &image).await.unwrap();
         let found = found.unwrap();
         assert_eq!(found.username.as_deref(), Some("u"));

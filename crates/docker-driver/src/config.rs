@@ -1,6 +1,7 @@
-//! Settings of the driver: the section `[drivers.docker]` of a node's configuration file.
+//! Settings of the drivers: the sections `[drivers.docker]` and `[drivers.podman]` of a node's
+//! configuration file, which differ in their defaults.
 //!
-//! An agent prints the section with the doc comments of [`SOURCE`].
+//! An agent prints the sections with the doc comments of [`SOURCE`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,10 +17,10 @@ pub const SOURCE: &str = include_str!("config.rs");
 /// Namespaces of the host that a task may join by default. Source: Nomad's public default.
 pub const DEFAULT_HOST_MODES: [&str; 4] = ["ipc", "pid", "userns", "uts"];
 
-/// The driver `docker`. It is available where the engine's socket answers.
+/// Containers of an engine. The driver is available where the engine's socket answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct DockerConfig {
+pub struct EngineConfig {
     /// Enable the driver.
     pub enabled: bool,
     /// The engine's socket file.
@@ -30,7 +31,7 @@ pub struct DockerConfig {
     /// others of this section.
     #[serde(with = "list")]
     pub allow_caps: Vec<String>,
-    /// Container runtimes that tasks may name.
+    /// Container runtimes that tasks of `docker` may name.
     #[serde(with = "list")]
     pub allow_runtimes: Vec<String>,
     /// Namespaces of the machine that tasks may join: `ipc`, `pid`, `userns`, `uts`.
@@ -68,7 +69,7 @@ pub struct DockerConfig {
     pub dangling_grace: Duration,
 }
 
-impl Default for DockerConfig {
+impl Default for EngineConfig {
     /// Source of the defaults: Nomad's public ones.
     fn default() -> Self {
         let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -98,7 +99,18 @@ impl Default for DockerConfig {
     }
 }
 
-impl DockerConfig {
+impl EngineConfig {
+    /// Returns the defaults of the driver `podman`. Those that allow something are docker's.
+    pub fn podman() -> Self {
+        Self {
+            socket: PathBuf::from("/run/podman/podman.sock"),
+            allow_runtimes: Vec::new(),
+            log_driver: "k8s-file".to_owned(),
+            log_options: [("max-size".to_owned(), "4m".to_owned())].into(),
+            ..Self::default()
+        }
+    }
+
     /// Refuses settings with which no image could be pulled.
     ///
     /// # Errors
@@ -123,10 +135,10 @@ mod tests {
 
     #[test]
     fn timeouts_with_which_no_image_could_be_pulled_are_refused() {
-        assert_eq!(DockerConfig::default().check(), Ok(()));
-        let config = DockerConfig {
+        assert_eq!(EngineConfig::default().check(), Ok(()));
+        let config = EngineConfig {
             pull_activity_timeout: Duration::ZERO,
-            ..DockerConfig::default()
+            ..EngineConfig::default()
         };
         assert_eq!(config.check().unwrap_err().0, "pull_activity_timeout");
     }

@@ -8,12 +8,10 @@ use model::{AllocId, ExitResult};
 use task_drivers::{DriverAddress, TaskConfig, TaskId};
 
 use crate::options::Options;
-use crate::settings::Settings;
+use crate::settings::{Brand, Settings};
 
 /// The label by which log shippers and scripts for Nomad find an allocation.
 const ALLOC: &str = "com.hashicorp.nomad.alloc_id";
-/// The engine's own network, which no other machine reaches.
-const BRIDGE: &str = "bridge";
 const EXTRA: &str = "com.hashicorp.nomad.";
 /// The node that owns the container.
 pub(crate) const NODE: &str = "io.kafila.node_id";
@@ -115,9 +113,9 @@ pub(crate) struct Found {
     pub(crate) address: Option<DriverAddress>,
 }
 
-pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
-    let state = state(&inspected);
-    let address = address(&inspected);
+pub(crate) fn found(inspected: ContainerInspectResponse, brand: Brand) -> Found {
+    let state = state(&inspected, brand);
+    let address = address(&inspected, brand);
     let pid = inspected.state.as_ref().and_then(|state| state.pid);
     let config = inspected.config.unwrap_or_default();
     Found {
@@ -134,7 +132,7 @@ pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
 
 /// Returns the address in the first network by name that has one. Source: Nomad's public behaviour, which
 /// advertises addresses of all networks but the engine's own.
-fn address(inspected: &ContainerInspectResponse) -> Option<DriverAddress> {
+fn address(inspected: &ContainerInspectResponse, brand: Brand) -> Option<DriverAddress> {
     let settings = inspected.network_settings.as_ref()?;
     let networks: BTreeMap<_, _> = settings.networks.iter().flatten().collect();
     let (name, host) = networks.into_iter().find_map(|(name, endpoint)| {
@@ -153,12 +151,12 @@ fn address(inspected: &ContainerInspectResponse) -> Option<DriverAddress> {
     }
     Some(DriverAddress {
         host,
-        is_advertised: name != BRIDGE,
+        is_advertised: name != brand.own_network(),
         ports,
     })
 }
 
-fn state(inspected: &ContainerInspectResponse) -> State {
+fn state(inspected: &ContainerInspectResponse, brand: Brand) -> State {
     let state = inspected.state.clone().unwrap_or_default();
     match state.status {
         Some(Status::CREATED) if state.exit_code.unwrap_or(0) == 0 => return State::Created,
@@ -167,10 +165,11 @@ fn state(inspected: &ContainerInspectResponse) -> State {
     }
     let code = i32::try_from(state.exit_code.unwrap_or(-1)).unwrap_or(-1);
     let error = state.error.unwrap_or_default();
+    let title = brand.title();
     let message = match (code, error.is_empty()) {
-        (_, false) => format!("Docker: {error}"),
+        (_, false) => format!("{title}: {error}"),
         (0, true) => String::new(),
-        (code, true) => format!("Docker container exited with non-zero exit code: {code}"),
+        (code, true) => format!("{title} container exited with non-zero exit code: {code}"),
     };
     State::Ended(ExitResult {
         code,
@@ -240,14 +239,15 @@ mod tests {
                 ("80/tcp".to_owned(), Some(vec![binding])),
                 ("90/udp".to_owned(), None),
             ];
-            address(&ContainerInspectResponse {
+            let inspected = ContainerInspectResponse {
                 network_settings: Some(NetworkSettings {
                     networks: Some(networks.collect()),
                     ports: Some(ports.into()),
                     ..NetworkSettings::default()
                 }),
                 ..ContainerInspectResponse::default()
-            })
+            };
+            address(&inspected, Brand::Docker)
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[("host", "")]), None);
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn states_tell_a_start_from_an_end() {
         let of = |status, exit_code, oom_killed| {
-            state(&ContainerInspectResponse {
+            let inspected = ContainerInspectResponse {
                 state: Some(ContainerState {
                     status: Some(status),
                     exit_code: Some(exit_code),
@@ -277,7 +277,8 @@ mod tests {
                     ..ContainerState::default()
                 }),
                 ..ContainerInspectResponse::default()
-            })
+            };
+            state(&inspected, Brand::Docker)
         };
         assert_eq!(of(Status::CREATED, 0, false), State::Created);
         for status in [Status::RUNNING, Status::PAUSED, Status::RESTARTING] {

@@ -9,12 +9,11 @@ use task_drivers::{
     Usage,
 };
 
-use crate::settings::NAME;
 use crate::tasks::Docker;
 
 impl Driver for Docker {
     fn name(&self) -> &'static str {
-        NAME
+        self.settings.brand.name()
     }
 
     fn fingerprint(&self) -> Fingerprint {

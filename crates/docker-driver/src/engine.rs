@@ -15,6 +15,7 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::StreamExt;
 
 use crate::container::{self, Found};
+use crate::settings::Brand;
 
 /// Timeout for the head of an answer. The engine serializes starts, so a busy one takes long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
@@ -68,13 +69,15 @@ impl From<Error> for Problem {
 
 #[derive(Debug)]
 pub(crate) struct Engine {
+    brand: Brand,
     socket: PathBuf,
     client: Mutex<Option<Docker>>,
 }
 
 impl Engine {
-    pub(crate) fn new(socket: PathBuf) -> Self {
+    pub(crate) fn new(brand: Brand, socket: PathBuf) -> Self {
         Self {
+            brand,
             socket,
             client: Mutex::default(),
         }
@@ -110,7 +113,7 @@ impl Engine {
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Found>, Problem> {
         let client = self.client().await?;
         match client.inspect_container(name, None).await {
-            Ok(inspected) => Ok(Some(container::found(inspected))),
+            Ok(inspected) => Ok(Some(container::found(inspected, self.brand))),
             Err(error) => match error.into() {
                 Problem::NotFound(_) => Ok(None),
                 problem => Err(problem),

@@ -4,6 +4,8 @@
 
 /// The registry of names without one.
 const DEFAULT_REGISTRY: &str = "docker.io";
+/// The registry in names of images that were made by podman on the node.
+const NODE_REGISTRY: &str = "localhost";
 /// The path of names without one in the default registry.
 const DEFAULT_PATH: &str = "library";
 
@@ -80,6 +82,11 @@ impl Image {
         }
     }
 
+    /// Returns whether the image was made on the node: no registry has it.
+    pub(crate) fn is_of_node(&self) -> bool {
+        self.registry == NODE_REGISTRY
+    }
+
     /// Returns whether the name means another image from time to time, so that each start pulls it.
     pub(crate) fn is_moving(&self) -> bool {
         self.version() == "latest"
@@ -91,7 +98,7 @@ pub(crate) fn plain(name: &str) -> &str {
     name.strip_prefix("https://").unwrap_or(name)
 }
 
-fn is_registry(first: &str) -> bool {
+pub(crate) fn is_registry(first: &str) -> bool {
     let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '[' | ']');
     (first == "localhost" || first.contains(['.', ':'])) && first.chars().all(is_host)
 }

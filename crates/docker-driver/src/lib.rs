@@ -1,7 +1,7 @@
-//! The driver `docker`: each task is a container of a Docker Engine, reached over its socket.
+//! The drivers `docker` and `podman`: each task is a container of a Docker Engine, or of Podman, which
+//! serves the same API, reached over its socket.
 //!
-//! In reading order: [`config`] and [`settings`] are the node operator's; `options` are a task's, in `blocks` as job
-//! files write them; `request` turns both into the engine's create request, without I/O; `image` reads
+//! In reading order: [`config`] and [`settings`] are the node operator's; `options` are a task's, which `podman` reads in their other form; `request` turns both into the engine's create request, without I/O; `image` reads
 //! image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk name
 //! every container before it exists; `container` are names, labels and states, `engine` the link to the
 //! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations behind
@@ -12,7 +12,6 @@
 //! written before the container is created and removed after it.
 
 mod auth;
-mod blocks;
 pub mod config;
 mod container;
 mod driver;
@@ -24,6 +23,7 @@ mod logs;
 mod maintenance;
 mod options;
 mod pause;
+mod podman;
 mod pull;
 mod records;
 mod request;
@@ -34,6 +34,6 @@ mod tasks;
 mod usage;
 mod wait;
 
-pub use config::DockerConfig;
-pub use settings::Settings;
+pub use config::EngineConfig;
+pub use settings::{Brand, Settings};
 pub use tasks::Docker;

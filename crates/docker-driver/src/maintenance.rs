@@ -9,7 +9,8 @@ use tracing::{info, warn};
 
 use crate::container;
 use crate::engine::Problem;
-use crate::settings::NAME;
+use crate::podman;
+use crate::settings::Brand;
 use crate::tasks::Docker;
 
 /// Timeout of a probe. A healthy engine takes milliseconds.
@@ -52,7 +53,8 @@ impl Docker {
         let description = if socket.exists() {
             problem.to_string()
         } else {
-            format!("no Docker socket at {}", socket.display())
+            let title = self.settings.brand.title();
+            format!("no {title} socket at {}", socket.display())
         };
         Fingerprint {
             detected: before.detected,
@@ -65,6 +67,12 @@ impl Docker {
     async fn attributes(&self) -> Result<BTreeMap<String, String>, Problem> {
         let client = self.engine.client().await?;
         let (version, about) = (client.version().await?, client.info().await?);
+        let brand = self.settings.brand;
+        if brand == Brand::Podman {
+            let version = version.version.unwrap_or_default();
+            let attributes = podman::attributes(version, &about, &self.settings.config);
+            return Ok(attributes);
+        }
         let mut runtimes: Vec<String> = about.runtimes.unwrap_or_default().into_keys().collect();
         runtimes.sort();
         let flag = |flag: bool| if flag { "true" } else { "" }.to_owned();
@@ -82,7 +90,7 @@ impl Docker {
         Ok(attributes
             .into_iter()
             .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| (format!("driver.{NAME}{name}"), value))
+            .map(|(name, value)| (format!("driver.{}{name}", brand.name()), value))
             .collect())
     }
 

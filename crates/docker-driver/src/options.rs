@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
-use task_drivers::{StartError, config};
+use task_drivers::{StartError, TaskConfig, blocks, config};
 
-use crate::blocks;
-use crate::settings::NAME;
+use crate::podman;
+use crate::settings::Brand;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -86,6 +86,9 @@ pub(crate) struct Options {
     pub(crate) group_add: Vec<String>,
     #[serde(deserialize_with = "blocks::one")]
     pub(crate) healthchecks: Option<Healthchecks>,
+    /// Options that podman alone has.
+    #[serde(skip)]
+    pub(crate) podman: podman::Extra,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -174,10 +177,15 @@ pub(crate) struct Healthchecks {
 impl Options {
     /// # Errors
     /// The option that is unknown or of another type.
-    pub(crate) fn read(
-        config: serde_json::Map<String, serde_json::Value>,
-    ) -> Result<Self, StartError> {
-        config::decode(NAME, config)
+    pub(crate) fn read(task: &TaskConfig, brand: Brand) -> Result<Self, StartError> {
+        let config = task.config.clone();
+        match brand {
+            Brand::Docker => config::decode(brand.name(), config),
+            Brand::Podman => {
+                let options: podman::Options = config::decode(brand.name(), config)?;
+                options.translate(&task.id).map_err(StartError::Config)
+            }
+        }
     }
 }
 

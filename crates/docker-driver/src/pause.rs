@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::tasks::Docker;
 
 /// The built-in image, which is made on the node: no registry is needed.
-const IMAGE: (&str, &str) = ("kafila/pause", "1");
+const IMAGE: &str = "kafila/pause:1";
 /// Its program.
 const PROGRAM: &str = "pause";
 
@@ -67,12 +67,9 @@ impl Docker {
                 attempt: 1,
             });
             let got = self.get_image(&config, &options).await;
-            return got
-                .map(|()| configured.clone())
-                .map_err(|error| error.to_string());
+            return got.map_err(|error| error.to_string());
         }
-        let (repository, tag) = IMAGE;
-        let name = format!("{repository}:{tag}");
+        let name = IMAGE.to_owned();
         let failed = |problem: Problem| format!("cannot make the image {name}: {problem}");
         // Allocations start at once; the image is made once.
         let _one_at_a_time = self.making_image.lock().await;
@@ -86,8 +83,8 @@ impl Docker {
             archive().map_err(|error| format!("cannot make the image {name}: {error}"))?;
         let options = CreateImageOptionsBuilder::default()
             .from_src("-")
-            .repo(repository)
-            .tag(tag)
+            // With its tag: podman does not take that apart from it.
+            .repo(IMAGE)
             .build();
         let body = bollard::body_full(Bytes::from(archive));
         let mut answers = Box::pin(client.create_image(Some(options), Some(body), None));
@@ -100,7 +97,7 @@ impl Docker {
 }
 
 fn body(ask: &NetworkAsk, image: String, node_id: &str) -> ContainerCreateBody {
-    let is_built_in = image.starts_with(IMAGE.0);
+    let is_built_in = image == IMAGE;
     ContainerCreateBody {
         image: Some(image),
         // An operator's image has a program of its own.

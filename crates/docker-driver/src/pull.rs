@@ -85,7 +85,7 @@ impl Pulls {
                         Progress::Running(text) => text.clone(),
                         Progress::Done(_) => continue,
                     };
-                    send_message(messages, format!("Docker image pull progress: {text}"));
+                    send_message(messages, format!("Image pull progress: {text}"));
                 }
             }
         }

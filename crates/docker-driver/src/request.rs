@@ -41,6 +41,7 @@ pub(crate) fn create(
         binds: Some(mounts::binds(task, options, settings)?),
         mounts: some(mounts::mounts(task, options, settings)?),
         volume_driver: text(&options.volume_driver),
+        tmpfs: map(&options.podman.tmpfs),
         log_config: Some(log_config(options, settings)?),
         init: options.init.then_some(true),
         readonly_rootfs: options.readonly_rootfs.then_some(true),

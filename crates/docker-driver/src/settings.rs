@@ -3,14 +3,46 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::DockerConfig;
+use crate::config::EngineConfig;
 
-/// The driver's name in jobs.
-pub const NAME: &str = "docker";
+/// The program behind the socket; each has a driver of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brand {
+    Docker,
+    /// It serves the API of Docker's engine, with other defaults.
+    Podman,
+}
+
+impl Brand {
+    /// Returns the driver's name in jobs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+
+    /// Returns the name for messages.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Docker => "Docker",
+            Self::Podman => "Podman",
+        }
+    }
+
+    /// Returns the engine's own network, which no other machine reaches.
+    pub(crate) fn own_network(self) -> &'static str {
+        match self {
+            Self::Docker => "bridge",
+            Self::Podman => "podman",
+        }
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    pub config: DockerConfig,
+    pub brand: Brand,
+    pub config: EngineConfig,
     /// Directory of the attempts' records; private to the agent.
     pub state_dir: PathBuf,
     /// The node's id and name, for labels.
@@ -19,14 +51,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns settings with the defaults of the operator's part.
+    /// Returns settings of a Docker Engine, with the defaults of the operator's part.
     pub fn new(state_dir: PathBuf, node_id: String) -> Self {
         Self {
-            config: DockerConfig::default(),
+            brand: Brand::Docker,
+            config: EngineConfig::default(),
             state_dir,
             node_id,
             node_name: String::new(),
         }
+    }
+
+    /// Returns the full name of a setting of the driver, as in `drivers.docker.volumes`.
+    pub(crate) fn setting(&self, name: &str) -> String {
+        format!("drivers.{}.{name}", self.brand.name())
     }
 
     /// Returns the age from which a container of this node without a record is removed; `None`: never.

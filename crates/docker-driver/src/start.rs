@@ -36,8 +36,9 @@ impl Docker {
     pub(crate) async fn start_task(&self, mut config: TaskConfig) -> Result<(), StartError> {
         let id = config.id.clone();
         if !self.settings.config.enabled {
-            let message = "driver docker is not enabled on this node";
-            return Err(StartError::Config(message.to_owned()));
+            let name = self.settings.brand.name();
+            let message = format!("driver {name} is not enabled on this node");
+            return Err(StartError::Config(message));
         }
         if !is_safe_name(&id.task) {
             return Err(StartError::Config(format!(
@@ -45,10 +46,10 @@ impl Docker {
                 id.task
             )));
         }
-        let options = Options::read(config.config.clone())?;
+        let options = Options::read(&config, self.settings.brand)?;
         let own_files = self.network_files(&mut config, &options)?;
         let body = request::create(&config, &options, &self.settings);
-        let body = body.map_err(StartError::Config)?;
+        let mut body = body.map_err(StartError::Config)?;
         self.check_sources(&config, &options)?;
         let name = container::name(&id);
         if self.records.has(&id)
@@ -81,7 +82,7 @@ impl Docker {
             })?;
         }
         let started = async {
-            self.get_image(&config, &options).await?;
+            body.image = Some(self.get_image(&config, &options).await?);
             let container = self.create(&id, &name, body).await?;
             self.launch(&id, &container).await
         };
@@ -155,7 +156,8 @@ impl Docker {
                 Some(_) => {
                     let message = format!(
                         "a container that Kafila did not make has the name {name}: remove it with \
-                         docker rm"
+                         {} rm",
+                        self.settings.brand.name()
                     );
                     return Err(failed(message, true));
                 }
@@ -252,7 +254,10 @@ impl Docker {
         }
         // Not a reason to give a task up: waiting for its exit asks again.
         Recovery::Running {
-            note: problem.map(|problem| format!("Docker does not answer yet: {problem}")),
+            note: problem.map(|problem| {
+                let title = self.settings.brand.title();
+                format!("{title} does not answer yet: {problem}")
+            }),
         }
     }
 
@@ -271,9 +276,10 @@ impl Docker {
             if let Some(real) = leads_out(&path, alloc_dir) {
                 return Err(StartError::Config(format!(
                     "{} is a link to {}, outside of the allocation's directory: remove the link, \
-                     or set drivers.docker.volumes = true on the node",
+                     or set {} = true on the node",
                     path.display(),
-                    real.display()
+                    real.display(),
+                    self.settings.setting("volumes")
                 )));
             }
         }

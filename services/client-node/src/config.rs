@@ -6,7 +6,7 @@ use std::time::Duration;
 pub use alloc_network::NetworkConfig;
 pub use artifact_fetch::ArtifactConfig;
 pub use consul::ConsulConfig;
-pub use docker_driver::DockerConfig;
+pub use docker_driver::EngineConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
 use lifecycle::gc::Thresholds;
@@ -16,7 +16,7 @@ pub use service_dns::DnsConfig;
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
-pub use task_drivers::ExecConfig;
+pub use task_drivers::{ExecConfig, JavaConfig, QemuConfig};
 pub use vault::VaultConfig;
 
 use crate::error::Error;
@@ -34,7 +34,7 @@ fingerprint::config! {
         pub tls: TlsConfig = TlsConfig::default(),
         pub introduction: IntroductionConfig = IntroductionConfig::default(),
         pub telemetry: TelemetryConfig = TelemetryConfig::default(),
-        /// Serves metrics of each running task whose driver knows its use: docker, and raw_exec with cgroup
+        /// Serves metrics of each running task whose driver knows its use: containers, and processes with cgroup
         /// v2. Each task has ten series, with the id of its allocation.
         pub publish_allocation_metrics: bool = false,
         /// Value of `${node.region}` in tasks; the region of the cluster, which is the gateways' `tls.region`.
@@ -79,8 +79,13 @@ pub struct DriversConfig {
     pub supervisor: Vec<String>,
     /// Slice for tasks' control groups; empty: no control groups.
     pub cgroup_parent: String,
-    pub docker: DockerConfig,
+    /// The driver `docker`. It is available where the engine's socket answers.
+    pub docker: EngineConfig,
+    /// The driver `podman`. It is available where podman's socket answers.
+    pub podman: EngineConfig,
     pub exec: ExecConfig,
+    pub java: JavaConfig,
+    pub qemu: QemuConfig,
 }
 
 /// Thresholds above which directories of ended allocations are removed before the servers forget
@@ -106,8 +111,11 @@ impl Default for DriversConfig {
             mock_driver: true,
             supervisor: Vec::new(),
             cgroup_parent: "kafila.slice".to_owned(),
-            docker: DockerConfig::default(),
+            docker: EngineConfig::default(),
+            podman: EngineConfig::podman(),
             exec: ExecConfig::default(),
+            java: JavaConfig::default(),
+            qemu: QemuConfig::default(),
         }
     }
 }
@@ -158,6 +166,8 @@ impl Config {
             ("", self.fingerprint().check()),
             ("drivers.exec.", self.drivers.exec.check()),
             ("drivers.docker.", self.drivers.docker.check()),
+            ("drivers.podman.", self.drivers.podman.check()),
+            ("drivers.qemu.", self.drivers.qemu.check()),
             ("network.", self.network.check()),
             ("vault.", self.vault.check()),
             ("consul.", self.consul.check()),
@@ -194,6 +204,8 @@ impl service_kit::print::Documented for Config {
         artifact_fetch::config::SOURCE,
         docker_driver::config::SOURCE,
         task_drivers::EXEC_CONFIG_SOURCE,
+        task_drivers::JAVA_CONFIG_SOURCE,
+        task_drivers::QEMU_CONFIG_SOURCE,
         fingerprint::config::SOURCE,
         alloc_network::config::SOURCE,
         vault::CONFIG_SOURCE,
@@ -218,7 +230,10 @@ mod tests {
             "reserved",
             "drivers",
             "drivers.docker",
+            "drivers.podman",
             "drivers.exec",
+            "drivers.java",
+            "drivers.qemu",
             "network",
             "vault",
             "consul",
@@ -229,6 +244,18 @@ mod tests {
             assert!(text.contains(&format!("\n[{section}]\n")), "{section}");
         }
         assert!(text.contains("\nreserved_ports = \"\"\n"), "{text}");
+    }
+
+    #[test]
+    fn a_setting_of_podman_leaves_the_defaults_of_podman() {
+        let set = [("drivers.podman.volumes".to_owned(), "true".to_owned())];
+        let config: Config = service_kit::config::load("client-node", None, &set).unwrap();
+        let want = EngineConfig {
+            volumes: true,
+            ..EngineConfig::podman()
+        };
+        assert_eq!(config.drivers.podman, want);
+        assert_eq!(config.drivers.docker, EngineConfig::default());
     }
 
     #[test]

@@ -73,14 +73,19 @@ fn set_memory(host: &mut HostConfig, task: &TaskConfig, options: &Options) {
     host.memory = limit.map(bytes);
     host.memory_swap = limit.map(bytes);
     host.memory_reservation = (limit != Some(asked)).then(|| bytes(asked));
+    let own = &options.podman;
+    host.memory_swap = own.memory_swap.or(host.memory_swap);
+    host.memory_reservation = own.memory_reservation.or(host.memory_reservation);
+    host.memory_swappiness = own.memory_swappiness;
 }
 
 fn pids_limit(options: &Options, settings: &Settings) -> Result<i64, String> {
     let most = i64::from(settings.config.pids_limit);
     if most > 0 && options.pids_limit > most {
         return Err(format!(
-            "option pids_limit: {} is above the node's drivers.docker.pids_limit, {most}",
-            options.pids_limit
+            "option pids_limit: {} is above the node's {}, {most}",
+            options.pids_limit,
+            settings.setting("pids_limit")
         ));
     }
     Ok(match (options.pids_limit, most) {

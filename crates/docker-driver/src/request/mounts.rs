@@ -13,7 +13,7 @@ use crate::options::{self, Options};
 use crate::settings::Settings;
 
 /// The setting that allows paths of the host.
-const SETTING: &str = "drivers.docker.volumes";
+const SETTING: &str = "volumes";
 
 /// Returns `source:target[:mode]`: the allocation's directories, then the option `volumes`.
 pub(super) fn binds(
@@ -188,7 +188,8 @@ fn host_path(
     if !settings.config.volumes && !path.starts_with(alloc_dir) {
         return Err(format!(
             "{option}: {source:?} is outside of the allocation's directory: use a path such as \
-             local/data, or set {SETTING} = true on the node"
+             local/data, or set {} = true on the node",
+            settings.setting(SETTING)
         ));
     }
     Ok(path)
@@ -199,7 +200,8 @@ fn allow_volumes(settings: &Settings, option: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{option} can reach any path of the host: set {SETTING} = true on the node, or leave it out"
+        "{option} can reach any path of the host: set {} = true on the node, or leave it out",
+        settings.setting(SETTING)
     ))
 }
 
@@ -218,5 +220,5 @@ fn clean(path: &Path) -> PathBuf {
 
 fn dirs(task: &TaskConfig) -> Result<&TaskDirs, String> {
     let dirs = task.dirs.as_ref();
-    dirs.ok_or_else(|| "driver docker needs a node with a disk".to_owned())
+    dirs.ok_or_else(|| "containers need a node with a disk".to_owned())
 }

@@ -6,7 +6,7 @@ use bollard::models::{DeviceMapping, HostConfig, HostConfigCgroupnsModeEnum as C
 
 use super::parts::{some, text};
 use crate::options::{Device, Options};
-use crate::settings::Settings;
+use crate::settings::{Brand, Settings};
 
 /// Capabilities that the engine gives by default. Source: Docker's public documentation.
 const ENGINE_CAPS: [&str; 14] = [
@@ -25,6 +25,20 @@ const ENGINE_CAPS: [&str; 14] = [
     "SETUID",
     "SYS_CHROOT",
 ];
+/// Those that podman gives. Source: the public documentation of its containers.conf.
+const PODMAN_CAPS: [&str; 11] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
 const ALL: &str = "ALL";
 
 pub(super) fn set(
@@ -33,11 +47,10 @@ pub(super) fn set(
     settings: &Settings,
 ) -> Result<(), String> {
     if options.privileged && !settings.config.allow_privileged {
-        return Err(
-            "option privileged: this node does not allow it: set drivers.docker.allow_privileged = \
-             true on the node, or leave it out"
-                .to_owned(),
-        );
+        return Err(format!(
+            "option privileged: this node does not allow it: set {} = true on the node, or leave it out",
+            settings.setting("allow_privileged")
+        ));
     }
     host.privileged = options.privileged.then_some(true);
     set_capabilities(host, options, settings)?;
@@ -59,7 +72,8 @@ pub(super) fn set(
         if mode == "host" && !is_allowed {
             return Err(format!(
                 "option {option}_mode: this node does not share its {option} namespace: add \
-                 {option:?} to drivers.docker.allow_host_modes on the node, or leave it out"
+                 {option:?} to {} on the node, or leave it out",
+                settings.setting("allow_host_modes")
             ));
         }
     }
@@ -80,7 +94,8 @@ pub(super) fn set(
     let runtime = &options.runtime;
     if !runtime.is_empty() && !settings.config.allow_runtimes.contains(runtime) {
         return Err(format!(
-            "option runtime: {runtime:?} is not among this node's drivers.docker.allow_runtimes: {}",
+            "option runtime: {runtime:?} is not among this node's {}: {}",
+            settings.setting("allow_runtimes"),
             settings.config.allow_runtimes.join(", ")
         ));
     }
@@ -106,14 +121,18 @@ fn set_capabilities(
     let refused: Vec<String> = added.iter().filter(|cap| !allows(cap)).cloned().collect();
     if !refused.is_empty() {
         return Err(format!(
-            "option cap_add: this node does not allow {}: add it to drivers.docker.allow_caps on \
-             the node, or leave it out",
-            refused.join(", ")
+            "option cap_add: this node does not allow {}: add it to {} on the node, or leave it out",
+            refused.join(", "),
+            settings.setting("allow_caps")
         ));
     }
     let mut dropped: BTreeSet<String> = options.cap_drop.iter().map(|cap| plain(cap)).collect();
     if !options.privileged && !dropped.contains(ALL) {
-        let denied = ENGINE_CAPS.iter().filter(|cap| !allows(cap));
+        let given: &[&str] = match settings.brand {
+            Brand::Docker => &ENGINE_CAPS,
+            Brand::Podman => &PODMAN_CAPS,
+        };
+        let denied = given.iter().filter(|cap| !allows(cap));
         dropped.extend(denied.map(|cap| (*cap).to_owned()));
     }
     host.cap_add = some(added.into_iter().map(full).collect());

@@ -1,6 +1,8 @@
 //! The engine's create request, option by option: a `config` block and the part of the request that
 //! comes of it, or the refusal. Recorded from Nomad's public driver where it has the option.
 
+mod podman;
+
 use std::path::Path;
 
 use model::{AllocId, AllocatedPort, MemoryMax};
@@ -8,9 +10,9 @@ use serde_json::{Map, Value, json};
 use task_drivers::{AllocDirs, MachineSize, TaskConfig, TaskId, TaskMount};
 
 use super::{create, host_paths};
-use crate::config::DockerConfig;
+use crate::config::EngineConfig;
 use crate::options::Options;
-use crate::settings::Settings;
+use crate::settings::{Brand, Settings};
 
 fn task(config: &Value) -> TaskConfig {
     let id = TaskId {
@@ -42,11 +44,11 @@ fn task(config: &Value) -> TaskConfig {
 
 /// A node that allows everything.
 fn open() -> Settings {
-    let config = DockerConfig {
+    let config = EngineConfig {
         allow_privileged: true,
         allow_caps: vec!["all".to_owned()],
         volumes: true,
-        ..DockerConfig::default()
+        ..EngineConfig::default()
     };
     Settings {
         config,
@@ -55,7 +57,7 @@ fn open() -> Settings {
 }
 
 fn request(task: &TaskConfig, settings: &Settings) -> Result<Value, String> {
-    let options = Options::read(task.config.clone()).map_err(|error| error.to_string())?;
+    let options = Options::read(task, settings.brand).map_err(|error| error.to_string())?;
     create(task, &options, settings).map(|body| serde_json::to_value(body).unwrap())
 }
 
@@ -362,10 +364,10 @@ fn every_option_adds_its_part() {
 
 #[test]
 fn a_node_refuses_what_its_operator_does_not_allow() {
-    let config = DockerConfig {
+    let config = EngineConfig {
         pids_limit: 50,
         allow_host_modes: Vec::new(),
-        ..DockerConfig::default()
+        ..EngineConfig::default()
     };
     let closed = Settings {
         config,
@@ -576,7 +578,7 @@ fn relative_sources_are_checked_on_disk() {
         "volumes": ["local/x:/y", "/etc:/e"],
         "mount": [{"type": "bind", "source": "a/../b", "target": "/b"}, {"source": "v", "target": "/v"}],
     }));
-    let options = Options::read(task.config.clone()).unwrap();
+    let options = Options::read(&task, Brand::Docker).unwrap();
     let root = format!("/a/{}/web", AllocId::from_random(1));
     let want = [format!("{root}/local/x"), format!("{root}/b")].map(std::path::PathBuf::from);
     assert_eq!(host_paths(&task, &options), want);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bollard::query_parameters::{
@@ -12,7 +12,7 @@ use bollard::query_parameters::{
     RemoveImageOptions,
 };
 use bollard::{API_DEFAULT_VERSION, body_full};
-use docker_driver::{Docker, Settings};
+use docker_driver::{Brand, Docker, EngineConfig, Settings};
 use futures::StreamExt;
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::log_files::{self, LogStream};
@@ -32,6 +32,8 @@ const LABEL: &str = "io.kafila.node_id";
 
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
+    /// Podman's process, if the bench is of it.
+    service: Option<Child>,
     pub(crate) alloc_id: AllocId,
     pub(crate) settings: Settings,
     pub(crate) driver: Docker,
@@ -41,7 +43,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// Returns `None`, after a notice, on a machine without an engine.
     pub(crate) async fn new() -> Option<Self> {
-        let client = match connect().await {
+        let client = match connect(Path::new(SOCKET)).await {
             Ok(client) => client,
             Err(error) => {
                 let is_required = std::env::var("KAFILA_REQUIRE_CONTAINERS").is_ok();
@@ -50,13 +52,59 @@ impl Bench {
                 return None;
             }
         };
-        import_image(&client).await;
+        static IMPORTED: OnceCell<()> = OnceCell::const_new();
+        IMPORTED.get_or_init(|| import_image(&client)).await;
         let folder = tempfile::tempdir().unwrap();
+        Some(Self::of(folder, client, None, |_| {}))
+    }
+
+    /// A bench of podman, with a service of its own. Returns `None`, after a notice, on a machine without.
+    pub(crate) async fn podman() -> Option<Self> {
+        let found = Command::new("podman").arg("--version").output();
+        if !found.is_ok_and(|found| found.status.success()) {
+            let is_required = std::env::var("KAFILA_REQUIRE_PODMAN").is_ok();
+            assert!(!is_required, "no podman");
+            eprintln!("skipped: no podman");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("podman.sock");
+        let service = serve_podman(&socket);
+        let client = until_connected(&socket).await;
+        static IMPORTED: OnceCell<()> = OnceCell::const_new();
+        IMPORTED.get_or_init(|| import_image(&client)).await;
+        let edit = |settings: &mut Settings| {
+            settings.brand = Brand::Podman;
+            settings.config = EngineConfig {
+                socket,
+                ..EngineConfig::podman()
+            };
+        };
+        Some(Self::of(folder, client, Some(service), edit))
+    }
+
+    /// Ends podman's service and starts another.
+    pub(crate) async fn restart_service(&mut self) {
+        let socket = &self.settings.config.socket;
+        end(self.service.take());
+        let _ = fs::remove_file(socket);
+        self.service = Some(serve_podman(socket));
+        self.client = until_connected(socket).await;
+    }
+
+    fn of(
+        folder: tempfile::TempDir,
+        client: bollard::Docker,
+        service: Option<Child>,
+        edit: impl FnOnce(&mut Settings),
+    ) -> Self {
         let alloc_id = AllocId::from_random(rand::random());
         let node_id = format!("test-{:x}", rand::random::<u64>());
-        let settings = Settings::new(folder.path().join("state"), node_id);
+        let mut settings = Settings::new(folder.path().join("state"), node_id);
+        edit(&mut settings);
         let bench = Self {
             folder,
+            service,
             alloc_id,
             driver: Docker::new(settings.clone()),
             settings,
@@ -66,7 +114,7 @@ impl Bench {
         for directory in [&dirs.logs, &dirs.local, &dirs.secrets, &dirs.tmp] {
             fs::create_dir_all(directory).unwrap();
         }
-        Some(bench)
+        bench
     }
 
     /// Replaces the driver, as a restart of the agent does.
@@ -184,6 +232,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         let node_id = self.settings.node_id.clone();
+        let socket = self.settings.config.socket.clone();
         // A thread of its own: this one may be a runtime's, or panicking.
         let removed = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -191,7 +240,7 @@ impl Drop for Bench {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let client = connect().await.unwrap();
+                let client = connect(&socket).await.unwrap();
                 for name in list(&client, &node_id).await {
                     let options = RemoveContainerOptionsBuilder::default().force(true).build();
                     let _ = client.remove_container(&name, Some(options)).await;
@@ -199,11 +248,50 @@ impl Drop for Bench {
             });
         });
         let _ = removed.join();
+        end(self.service.take());
     }
 }
 
-async fn connect() -> Result<bollard::Docker, bollard::errors::Error> {
-    bollard::Docker::connect_with_unix(SOCKET, 60, API_DEFAULT_VERSION)?
+/// Limits of containers, because podman's own are above those of a test machine that is a container itself.
+const PODMAN_CONFIG: &str = r#"
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+"#;
+
+/// Starts podman's service at a socket.
+fn serve_podman(socket: &Path) -> Child {
+    let config = socket.with_file_name("containers.conf");
+    fs::write(&config, PODMAN_CONFIG).unwrap();
+    Command::new("podman")
+        .env("CONTAINERS_CONF", config)
+        .args(["system", "service", "--time=0"])
+        .arg(format!("unix://{}", socket.display()))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn end(service: Option<Child>) {
+    if let Some(mut service) = service {
+        let _ = service.kill();
+        let _ = service.wait();
+    }
+}
+
+async fn until_connected(socket: &Path) -> bollard::Docker {
+    let connected = async {
+        loop {
+            if let Ok(client) = connect(socket).await {
+                return client;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(LIMIT, connected).await.expect("podman answers")
+}
+
+async fn connect(socket: &Path) -> Result<bollard::Docker, bollard::errors::Error> {
+    bollard::Docker::connect_with_unix(&socket.display().to_string(), 60, API_DEFAULT_VERSION)?
         .negotiate_version()
         .await
 }
@@ -223,31 +311,24 @@ async fn list(client: &bollard::Docker, node_id: &str) -> Vec<String> {
         .collect()
 }
 
-/// Makes the image once per process, of this machine's shell, `sleep` and their libraries.
+/// Makes the image, of this machine's shell, `sleep` and their libraries.
 async fn import_image(client: &bollard::Docker) {
-    static IMPORTED: OnceCell<()> = OnceCell::const_new();
-    IMPORTED
-        .get_or_init(|| async {
-            let (name, tag) = IMAGE.split_once(':').unwrap();
-            let options = CreateImageOptionsBuilder::default()
-                .from_src("-")
-                .repo(name)
-                .tag(tag)
-                .build();
-            let earlier = client.inspect_image(IMAGE).await.ok();
-            let body = body_full(archive().into());
-            let mut steps = Box::pin(client.create_image(Some(options), Some(body), None));
-            while let Some(step) = steps.next().await {
-                step.unwrap();
-            }
-            // Without its name it would stay on the machine for ever.
-            if let Some(earlier) = earlier.and_then(|image| image.id) {
-                let _ = client
-                    .remove_image(&earlier, None::<RemoveImageOptions>, None)
-                    .await;
-            }
-        })
-        .await;
+    let options = CreateImageOptionsBuilder::default()
+        .from_src("-")
+        .repo(IMAGE)
+        .build();
+    let earlier = client.inspect_image(IMAGE).await.ok();
+    let body = body_full(archive().into());
+    let mut steps = Box::pin(client.create_image(Some(options), Some(body), None));
+    while let Some(step) = steps.next().await {
+        step.unwrap();
+    }
+    // Without its name it would stay on the machine for ever.
+    if let Some(earlier) = earlier.and_then(|image| image.id) {
+        let _ = client
+            .remove_image(&earlier, None::<RemoveImageOptions>, None)
+            .await;
+    }
 }
 
 fn archive() -> Vec<u8> {

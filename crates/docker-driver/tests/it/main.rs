@@ -8,3 +8,4 @@
 mod bench;
 mod engine;
 mod fingerprint;
+mod podman;

@@ -184,7 +184,7 @@ fn directories(
     if support == MountSupport::Private && has_node {
         return Err(invalid(format!(
             "task driver {:?} hides the mounts of its tasks from the node, so it cannot run a CSI \
-             plugin of type {:?}: use docker or raw_exec",
+             plugin of type {:?}: use docker, podman or raw_exec",
             driver.name(),
             plugin.plugin_type.as_str()
         )));

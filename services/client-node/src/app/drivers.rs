@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use artifact_fetch::{Artifacts, HelperCommand};
-use docker_driver::Docker;
-use task_drivers::{Driver as _, Exec, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
+use docker_driver::{Brand, Docker};
+use task_drivers::{
+    Driver, Exec, Java, MockDriver, Qemu, RawExec, RawExecSettings, SupervisorCommand,
+};
 use task_runner::Drivers;
 
 use crate::ARTIFACT_SUBCOMMAND;
-use crate::config::{ArtifactConfig, DriversConfig};
+use crate::config::{ArtifactConfig, DriversConfig, EngineConfig};
 use crate::error::Error;
 
 /// Facts about the node for its drivers.
@@ -45,15 +47,42 @@ pub(super) fn drivers(
         let parent = Some(config.cgroup_parent.clone());
         settings.cgroup_parent = parent.filter(|parent| !parent.is_empty());
         let raw_exec = RawExec::new(settings);
-        let exec = Exec::new(config.exec.clone(), state_dir.join("exec"), &raw_exec);
-        drivers.insert(exec.name(), Arc::new(exec));
-        drivers.insert(raw_exec.name(), Arc::new(raw_exec));
-        let docker = Docker::new(docker_driver::Settings {
-            config: config.docker.clone(),
-            node_name: node.node_name.clone(),
-            ..docker_driver::Settings::new(state_dir.join("containers"), node.node_id.clone())
-        });
-        drivers.insert(docker.name(), Arc::new(docker));
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let (exec, java, qemu) = (&config.exec, &config.java, &config.qemu);
+        let java = Java::new(
+            java.clone(),
+            exec.clone(),
+            state_dir.join("java"),
+            &raw_exec,
+            search.clone(),
+        );
+        let qemu = Qemu::new(
+            qemu.clone(),
+            exec.clone(),
+            state_dir.join("qemu"),
+            &raw_exec,
+            search,
+        );
+        let exec = Exec::new(exec.clone(), state_dir.join("exec"), &raw_exec);
+        let engine = |brand, config: &EngineConfig, directory| {
+            Docker::new(docker_driver::Settings {
+                brand,
+                config: config.clone(),
+                node_name: node.node_name.clone(),
+                ..docker_driver::Settings::new(state_dir.join(directory), node.node_id.clone())
+            })
+        };
+        let docker = engine(Brand::Docker, &config.docker, "containers");
+        let podman = engine(Brand::Podman, &config.podman, "podman");
+        let all: [Arc<dyn Driver>; 6] = [
+            Arc::new(raw_exec),
+            Arc::new(exec),
+            Arc::new(java),
+            Arc::new(qemu),
+            Arc::new(docker),
+            Arc::new(podman),
+        ];
+        drivers.extend(all.map(|driver| (driver.name(), driver)));
     }
     drivers
 }

@@ -1,5 +1,5 @@
-//! Options of docker tasks that a node would refuse: ports of no network block, and image names with
-//! characters that no image has.
+//! Options of docker and podman tasks that a node would refuse: ports of no network block, and image names
+//! with characters that no image has.
 //!
 //! Only registrations are checked. Nodes read stored jobs by the rules of the crate `jobspec`, which such
 //! a check would make unreadable.
@@ -7,14 +7,15 @@
 use model::{FieldErrors, Job, Task, TaskGroup};
 use serde_json::Value;
 
-/// Checks every task of the driver `docker`.
+/// Checks every task of the drivers `docker` and `podman`.
 ///
 /// # Errors
 /// One error for each port and image.
 pub fn check(job: &Job) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
     for group in &job.task_groups {
-        for task in group.tasks.iter().filter(|task| task.driver == "docker") {
+        let is_container = |task: &&Task| matches!(task.driver.as_str(), "docker" | "podman");
+        for task in group.tasks.iter().filter(is_container) {
             let config = format!("group[{:?}].task[{:?}].config", group.name, task.name);
             check_ports(group, task, &config, &mut errors);
             check_image(task, &config, &mut errors);
@@ -125,6 +126,15 @@ mod tests {
         ] {
             assert_eq!(errors(json!({"image": image})), "", "{image}");
         }
+    }
+
+    #[test]
+    fn tasks_of_podman_are_checked_with_its_prefix_of_images() {
+        let mut job = job(json!({"image": "docker://redis:7", "ports": ["wbe"]}));
+        job.task_groups[0].tasks[0].driver = "podman".to_owned();
+        let said = check(&job).unwrap_err().to_string();
+        assert!(said.contains("Did you mean \"web\"?"), "{said}");
+        assert!(!said.contains("config.image"), "{said}");
     }
 
     #[test]

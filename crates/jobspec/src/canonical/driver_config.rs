@@ -3,14 +3,17 @@
 //! The agent's drivers read the same options; a job that passes here can be started by them.
 
 mod docker;
+mod java;
 mod option;
+mod podman;
+mod qemu;
 
 use duration::parse_nanoseconds;
 use model::capability;
 use prost_types::Struct;
 use serde_json::{Map, Value};
 
-use self::option::{Driver, DriverOption, Kind, option, required};
+use self::option::{Driver, DriverOption, Kind, REMOVE, option, required};
 use super::check::{Check, Path};
 use super::environment;
 
@@ -19,7 +22,7 @@ const U32: Kind = Kind::Whole(0, u32::MAX as i64);
 
 const MODES: Kind = Kind::OneOf(&["private", "host"]);
 
-const DRIVERS: [Driver; 4] = [
+const DRIVERS: [Driver; 7] = [
     Driver {
         name: "raw_exec",
         options: &[
@@ -30,7 +33,10 @@ const DRIVERS: [Driver; 4] = [
             option("oom_score_adj", Kind::Whole(-1_000, 1_000)),
             option("denied_envvars", Kind::TextList),
         ],
-        refused: &["cgroup_v1_override", "cgroup_v2_override"],
+        refused: &[
+            ("cgroup_v1_override", REMOVE),
+            ("cgroup_v2_override", REMOVE),
+        ],
     },
     Driver {
         name: "exec",
@@ -47,6 +53,9 @@ const DRIVERS: [Driver; 4] = [
         refused: &[],
     },
     docker::DOCKER,
+    podman::PODMAN,
+    java::JAVA,
+    qemu::QEMU,
     Driver {
         name: "mock_driver",
         options: &[
@@ -69,11 +78,11 @@ const DRIVERS: [Driver; 4] = [
             option("stderr_repeat_duration", Kind::Duration),
         ],
         refused: &[
-            "driver_advertise",
-            "driver_ip",
-            "driver_port_map",
-            "exec_command",
-            "plugin_exit_after",
+            ("driver_advertise", REMOVE),
+            ("driver_ip", REMOVE),
+            ("driver_port_map", REMOVE),
+            ("exec_command", REMOVE),
+            ("plugin_exit_after", REMOVE),
         ],
     },
 ];
@@ -84,10 +93,10 @@ pub(super) fn is_known(driver: &str) -> bool {
 
 /// Returns whether nodes can run commands in tasks of a driver. A driver that is not known may.
 pub(super) fn runs_commands(driver: &str) -> bool {
-    driver != "mock_driver"
+    !matches!(driver, "mock_driver" | "qemu")
 }
 
-/// Returns the known drivers for a message: `"raw_exec", "exec", "docker" or "mock_driver"`.
+/// Returns the known drivers for a message, as in `"raw_exec", "exec" or "mock_driver"`.
 pub(super) fn names() -> String {
     let quoted: Vec<String> = DRIVERS
         .iter()
@@ -150,10 +159,10 @@ fn is_blank(value: &Value) -> bool {
 fn unexpected(driver: &Driver, name: &str) -> String {
     let known = || driver.options.iter().map(|option| option.name);
     let expected = suggest::list(known(), "and");
-    if driver.refused.contains(&name) {
+    if let Some((_, advice)) = driver.refused.iter().find(|(refused, _)| *refused == name) {
         return format!(
-            "option {name:?} of the driver {} is not supported by this version of Kafila: remove \
-             it; supported are {expected}",
+            "option {name:?} of the driver {} is not supported by this version of Kafila: {advice}; \
+             supported are {expected}",
             driver.name,
         );
     }
@@ -188,6 +197,8 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
             }
             Ok(Value::Array(texts))
         }
+        Kind::TextOrList if value.is_array() => convert(Kind::TextList, value),
+        Kind::TextOrList => convert(Kind::Text, value),
         Kind::OneOf(known) => match value.as_str() {
             Some(text) if known.contains(&text) || is_runtime(text) => Ok(value.clone()),
             _ => {
@@ -392,6 +403,9 @@ mod tests {
             include_str!("../../../../docs/job-files.md"),
             include_str!("../../../../docs/drivers/docker.md"),
             include_str!("../../../../docs/drivers/exec.md"),
+            include_str!("../../../../docs/drivers/java.md"),
+            include_str!("../../../../docs/drivers/podman.md"),
+            include_str!("../../../../docs/drivers/qemu.md"),
         );
         for driver in &DRIVERS {
             assert!(page.contains(&format!("`{}`", driver.name)));

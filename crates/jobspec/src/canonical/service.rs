@@ -315,7 +315,7 @@ fn warn_of_drivers(check: &mut Check, job: &spec::Job) {
             };
             let why = if has_network {
                 "the tasks of its group share an address: write address_mode = \"alloc\"".to_owned()
-            } else if driver == "docker" {
+            } else if matches!(driver, "docker" | "podman") {
                 continue;
             } else {
                 format!("the driver {driver:?} gives its tasks none: remove address_mode")

@@ -1,11 +1,11 @@
 //! Options of the driver `docker`.
 
-use super::option::{Driver, DriverOption, Kind, option, required};
+use super::option::{Driver, DriverOption, Kind, REMOVE, option, required};
 
 /// Any size that the engine's API holds and a double keeps.
 const SIZE: Kind = Kind::Whole(0, 1 << 53);
 
-const AUTH: &[DriverOption] = &[
+pub(super) const AUTH: &[DriverOption] = &[
     option("username", Kind::Text),
     option("password", Kind::Text),
     option("email", Kind::Text),
@@ -114,10 +114,10 @@ pub(super) const DOCKER: Driver = Driver {
         ),
     ],
     refused: &[
-        "advertise_ipv6_address",
-        "container_exists_attempts",
-        "credential_spec",
-        "isolation",
-        "load",
+        ("advertise_ipv6_address", REMOVE),
+        ("container_exists_attempts", REMOVE),
+        ("credential_spec", REMOVE),
+        ("isolation", REMOVE),
+        ("load", REMOVE),
     ],
 };

@@ -1,9 +1,14 @@
 //! Options of drivers: their names, types, and whether a task needs them.
 
+/// The advice for a refused option that nothing replaces.
+pub(super) const REMOVE: &str = "remove it";
+
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Text,
     TextList,
+    /// A text, or a list of texts.
+    TextOrList,
     /// One of these texts.
     OneOf(&'static [&'static str]),
     /// Names of capabilities of Linux, or `all`.
@@ -24,6 +29,7 @@ pub(super) enum Kind {
     Blocks(&'static [DriverOption]),
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct DriverOption {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -34,8 +40,8 @@ pub(super) struct DriverOption {
 pub(super) struct Driver {
     pub(super) name: &'static str,
     pub(super) options: &'static [DriverOption],
-    /// Options of Nomad's driver that this version does not support.
-    pub(super) refused: &'static [&'static str],
+    /// Options of Nomad's driver that this version does not support, and what to write instead.
+    pub(super) refused: &'static [(&'static str, &'static str)],
 }
 
 pub(super) const fn option(name: &'static str, kind: Kind) -> DriverOption {

@@ -73,6 +73,41 @@ fn configs_of_drivers() {
         ("", docker("devices = [\"/dev/x\"]"), "", c("devices"), "must be a block: { name = value }; got a"),
         ("", docker("image_pull_timeout = \"soon\""), "", c("image_pull_timeout"), "is not a duration"),
     ]);
+    let of = |driver: &str, config: &str| -> &'static str {
+        format!("    task \"u\" {{\n      driver = \"{driver}\"\n      config {{\n{config}\n      }}\n    }}").leak()
+    };
+    let podman = |config: &str| of("podman", &format!("image = \"docker://redis\"\n{config}"));
+    check(&[
+        ("", of("podman", "ports = []"), "", c("image"), "missing image"),
+        ("", podman("devices {\nhost_path = \"/dev/x\"\n}"), "", c("devices"), "must be a list of strings; got a"),
+        ("", podman("memory_swappiness = 101"), "", c("memory_swappiness"), "must be between 0 and 100"),
+        ("", podman("entrypoint = {}"), "", c("entrypoint"), "must be a string; got a map"),
+        ("", podman("work_dir = \"/x\""), "", c("work_dir"), "Did you mean \"working_dir\""),
+        ("", podman("logging {\ndriver = \"journald\"\nconfig {\n}\n}"), "", c("logging"), "unknown option \"config\""),
+        ("", podman("init_path = \"/x\""), "", c("init_path"), "is not supported by this version of Kafila: write init = true"),
+        ("", of("java", "jar_path = \"a.jar\"\nargs = \"x\""), "", c("args"), "must be a list of strings; got a"),
+        ("", of("java", "jar = \"a.jar\""), "", c("jar"), "unknown option \"jar\" of the driver java"),
+        ("", of("java", "class = \"A\"\npid_mode = \"x\""), "", c("pid_mode"), "must be \"private\" or \"host\""),
+        ("", of("qemu", "accelerator = \"kvm\""), "", c("image_path"), "missing image_path"),
+        ("", of("qemu", "image_path = \"a\"\ndrive_interface = \"usb\""), "", c("drive_interface"), "must be \"ide\", "),
+        ("", of("qemu", "image_path = \"a\"\ngraceful_shutdown = \"maybe\""), "", c("graceful_shutdown"), "must be true or false"),
+    ]);
+    let job = admit(&file(
+        "",
+        podman("entrypoint = \"/e\"\nlogging = {\ndriver = \"journald\"\noptions = [{\ntag = \"redis\"\n}]\n}\nmemory_swap = 5"),
+        "",
+    ))
+    .unwrap()
+    .job;
+    let tasks = &job.task_groups[0].tasks;
+    let config = &tasks.iter().find(|t| t.name == "u").unwrap().config;
+    assert_eq!(
+        serde_json::Value::Object(config.clone()),
+        serde_json::json!({
+            "image": "docker://redis", "entrypoint": "/e", "memory_swap": "5",
+            "logging": {"driver": "journald", "options": [{"tag": "redis"}]},
+        })
+    );
     let job = admit(&file(
         "",
         docker("labels {\na = 1\n}\nmount {\ntarget = \"/x\"\nreadonly = \"true\"\ntmpfs_options {\nsize = \"5\"\n}\n}\nport_map {\nhttp = 80\n}"),

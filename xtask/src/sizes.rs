@@ -1,6 +1,7 @@
-//! Upper bounds of the lines of services: what grows beyond belongs into a crate.
+//! Upper bounds of the lines of services, and of the crates for I/O that the api-gateway mounts: what grows
+//! beyond belongs into a crate that decides.
 //!
-//! Counts every line of a service's sources, comments and blank ones too, except for tests: items below
+//! Counts every line of the sources, comments and blank ones too, except for tests: items below
 //! `#[cfg(test)]`, and files named `tests`. Reads the layout of rustfmt.
 
 use std::fs;
@@ -13,10 +14,16 @@ use crate::orphans::rust_files;
 /// Folder of sources and its largest number of lines.
 ///
 /// The api-gateway's handlers translate, commit and stream; the client-node wires a node's parts. Both had
-/// decisions and conversions in them before they were above 6,000 and 4,500.
-const LIMITS: [(&str, usize); 2] = [
+/// decisions and conversions in them before they were above 6,000 and 4,500. The crates that the api-gateway
+/// mounts have limits too, so that its lines do not move there: each has room for a handler or two more.
+const LIMITS: [(&str, usize); 7] = [
     ("services/api-gateway/src", 6_000),
     ("services/client-node/src", 4_500),
+    ("crates/gateway-core/src", 1_500),
+    ("crates/node-gateway/src", 3_500),
+    ("crates/node-calls/src", 1_000),
+    ("crates/keyring/src", 1_000),
+    ("crates/csi-volumes/src", 750),
 ];
 
 /// # Errors
@@ -35,13 +42,13 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         }
         if count > limit {
             wrong.push(format!(
-                "{folder} has {count} lines, at most {limit}: move decisions and conversions into a crate"
+                "{folder} has {count} lines, at most {limit}: move decisions and conversions into a pure crate"
             ));
         }
         counts.push(format!("{folder} has {count} of {limit} lines"));
     }
     if !wrong.is_empty() {
-        bail!("services are too large:\n  {}", wrong.join("\n  "));
+        bail!("sources are too large:\n  {}", wrong.join("\n  "));
     }
     println!("sizes: {}", counts.join(", "));
     Ok(())

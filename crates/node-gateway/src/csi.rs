@@ -1,10 +1,4 @@
-//! Storage systems' volumes: what a node mounts, attachments before it, and calls of controller plugins.
-//!
-//! `registration` and `controller` answer requests of users, `messages` has the plugins' messages.
-
-mod controller;
-mod messages;
-mod registration;
+//! Storage systems' volumes: what a node mounts, and attachments before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,24 +7,17 @@ use std::time::Duration;
 use ::csi::Method;
 use ::csi::capability::Use;
 use ::csi::v1::{ControllerPublishVolumeRequest, ControllerPublishVolumeResponse};
-use admission::jobs::alloc_node::AllocNode;
 use admission::nodes::csi::{self, Attachment, Progress, WantedMount};
 use gateway_core::{Core, Error};
 use model::{AllocId, CsiAttachment, NodeId};
-use prost::Message;
-use proto::internal::v1::{CsiMount, CsiMountsRequest, CsiMountsResponse, NodeCsiControlRequest};
-use service_kit::request as with_deadline;
+use node_calls::plugin;
+use proto::internal::v1::{CsiMount, CsiMountsRequest, CsiMountsResponse};
 use state::{Snapshot, Write};
 use store::Commit;
-use tonic::Status;
 use tracing::{Instrument as _, info, warn};
 
-use crate::node_call;
 use crate::node_gateway::NodeGateway;
 
-/// Deadline of a call of a controller plugin. A storage system that takes longer is asked again, and goes on
-/// with what it began.
-pub const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// The time that a node waits for an attachment in one call. It asks again.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -101,8 +88,8 @@ async fn attached(gateway: &Arc<NodeGateway>, attachment: &Attachment) -> Result
 async fn attach(gateway: &NodeGateway, attachment: &Attachment) -> Answer {
     let value = &attachment.attachment;
     let request = publish_request(value);
-    let called = call::<_, ControllerPublishVolumeResponse>(
-        gateway,
+    let called = plugin::call::<_, ControllerPublishVolumeResponse>(
+        &gateway.node_calls,
         &attachment.node,
         (&value.plugin_id, Method::ControllerPublishVolume),
         &request,
@@ -154,32 +141,6 @@ pub(crate) async fn conclude(
     };
     let commit = core.commit(&[write], core.deadline()).await?;
     Ok(matches!(commit, Commit::Done { .. }))
-}
-
-/// Calls the controller plugin on a node.
-///
-/// # Errors
-/// The node cannot be reached, or the plugin refuses.
-pub(crate) async fn call<Q: Message, A: Message + Default>(
-    gateway: &NodeGateway,
-    node: &AllocNode,
-    (plugin_id, method): (&str, Method),
-    request: &Q,
-) -> Result<A, Status> {
-    let mut client = node_call::client(&gateway.config.transport, node)?;
-    let message = NodeCsiControlRequest {
-        plugin_id: plugin_id.to_owned(),
-        method: method.name().to_owned(),
-        request: request.encode_to_vec(),
-        secret: node.secret.clone(),
-    };
-    let answer = client.csi_control(with_deadline(message, CALL_LIMIT)).await;
-    let answer = answer.map_err(|status| node_call::failure(node, &status))?;
-    let response = answer.into_inner().response;
-    A::decode(response.as_slice()).map_err(|error| {
-        let reason = format!("the answer of CSI plugin {plugin_id:?} cannot be read: {error}");
-        Status::internal(reason)
-    })
 }
 
 fn to_wire(mount: &WantedMount, progress: Answer) -> CsiMount {

@@ -11,12 +11,13 @@ use ::csi::Method;
 use ::csi::v1::{ControllerUnpublishVolumeRequest, ControllerUnpublishVolumeResponse};
 use admission::cluster::csi::controller::{self, Ability};
 use admission::cluster::csi::detach::{self, Detachment};
+use node_calls::plugin;
 use store::Commit;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::csi::{call, conclude};
+use crate::csi::conclude;
 use crate::node_gateway::NodeGateway;
 
 /// The interval of the scan. An allocation elsewhere may wait for it.
@@ -76,9 +77,13 @@ async fn detach(gateway: &NodeGateway, detachment: &Detachment, revision: u64) {
             secrets: Default::default(),
         };
         let about = (plugin_id.as_str(), Method::ControllerUnpublishVolume);
-        let called =
-            call::<_, ControllerUnpublishVolumeResponse>(gateway, &node, about, &request).await;
-        match called {
+        let called = plugin::call::<_, ControllerUnpublishVolumeResponse>(
+            &gateway.node_calls,
+            &node,
+            about,
+            &request,
+        );
+        match called.await {
             Ok(_) => Ok(()),
             // The storage system does not know the volume or the node (any more).
             Err(status) if status.code() == tonic::Code::NotFound => Ok(()),

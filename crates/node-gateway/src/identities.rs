@@ -105,14 +105,17 @@ pub(crate) async fn sign(
         Err(_) => decide(&core.fresh().await?)?,
     };
     let now = core.now();
-    let pair = gateway.signer.active(&core.replica.snapshot(), now)?;
+    let pair = gateway
+        .keyring
+        .signer
+        .active(&core.replica.snapshot(), now)?;
     let issuer = gateway.config.oidc_issuer.as_deref();
     let mut identities = Vec::with_capacity(grants.len());
     for grant in &grants {
         let jti = format!("{:032x}", core.ids.next_u128());
         let claims = grant.claims(now, jti, issuer);
         let token = pair
-            .sign(&claims, gateway.signer.random())
+            .sign(&claims, gateway.keyring.signer.random())
             .map_err(|error| Error::new(Code::Internal, error))?;
         identities.push(SignedIdentity {
             token: token.expose().to_owned(),

@@ -1,5 +1,4 @@
-//! Sessions of nodes: registration, heartbeats, assignments, reports, the relay of task output, and
-//! restarts of tasks.
+//! Sessions of nodes: registration, heartbeats, assignments, reports.
 //!
 //! A library that the api-gateway mounts; it has no process of its own yet.
 //!
@@ -8,49 +7,36 @@
 //! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`heartbeats`] remembers them, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
-//! registrations that no report ends. [`logs`] relays a task's output, and
-//! [`restart`] restarts tasks, [`exec`] passes on commands beside them, [`checks`] asks for the states of service checks,
-//! [`requests_to_nodes`] has the files of allocations, signals, measurements and metadata, all by `node_call`. [`introduction`]
+//! registrations that no report ends. [`introduction`]
 //! issues the certificates of nodes. `service_watch` is the stream of the services that a node looks up, from
-//! the `service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key of
-//! [`keyring`], which `keyring_loop` rotates. [`csi`] attaches storage systems' volumes for nodes and calls
-//! their plugins, `detach_loop` detaches them.
+//! the `service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key of the crate
+//! `keyring`. `csi` attaches storage systems' volumes for nodes, `detach_loop` detaches them. Requests of users that
+//! nodes answer are those of the crate `node-calls`.
 
 pub mod assignments;
-pub mod checks;
-pub mod csi;
+mod csi;
 mod detach_loop;
 pub mod dispatch_loop;
-pub mod exec;
 pub mod grpc;
 pub mod heartbeats;
 pub mod identities;
 pub mod introduction;
-pub mod keyring;
-mod keyring_loop;
-mod keyring_requests;
 pub mod liveness_loop;
-pub mod logs;
 mod look_ups;
 pub mod metrics;
 pub mod mount;
 pub mod node_ca;
-mod node_call;
 pub mod node_gateway;
 pub mod report_loop;
 mod report_transactions;
 mod requests;
-pub mod requests_to_nodes;
-pub mod restart;
 mod service_index;
 mod service_loop;
 mod service_watch;
 mod services_loop;
 pub mod sessions;
-pub mod variables;
 pub mod watch;
 
-pub use keyring::KeyringFile;
 pub use mount::{Mounted, mount};
 pub use node_ca::NodeCa;
 pub use node_gateway::{NodeConfig, NodeGateway};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use admission::nodes::look_ups::{LookUp, Readable, readable};
 use gateway_core::Error;
+use keyring::variables::{show, stub};
 use model::{NodeId, VariableKey};
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
@@ -12,7 +13,6 @@ use state::{ShownService, Snapshot};
 use store::VariableFilter;
 
 use crate::node_gateway::NodeGateway;
-use crate::variables::{show, stub};
 
 /// Variables of one list, at most.
 const LISTED_MAX: usize = 1_000;
@@ -62,7 +62,7 @@ async fn variable(
 ) -> Result<LookUpResponse, Error> {
     readable.check_path(&path)?;
     let key = VariableKey::new(readable.namespace.as_str(), path);
-    let found = gateway.variables().get(&key).await?;
+    let found = gateway.keyring.variables().get(&key).await?;
     Ok(LookUpResponse {
         variables: found.map(|found| show(key, found)).into_iter().collect(),
         ..LookUpResponse::default()
@@ -79,7 +79,7 @@ async fn variables(
         prefix,
         after: None,
     };
-    let page = gateway.variables().list(filter, LISTED_MAX).await?;
+    let page = gateway.keyring.variables().list(filter, LISTED_MAX).await?;
     let found = page.variables.into_iter();
     let found = found.filter(|found| readable.has_path(&found.key.path));
     Ok(LookUpResponse {

@@ -1,4 +1,4 @@
-//! Metrics of node sessions, heartbeats, reports and log relays.
+//! Metrics of node sessions, heartbeats and reports.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -24,16 +24,11 @@ pub struct Metrics {
     pub reports: Counter,
     /// Reports in one transaction.
     pub report_batch: Histogram,
-    pub log_relays: Gauge,
-    pub exec_relays: Gauge,
-    pub file_relays: Gauge,
     introductions: Family<IntroductionLabels, Counter>,
     /// Signed identity tokens.
     pub identity_tokens: Counter,
     /// Requests for identity tokens that were refused or failed.
     pub identity_refusals: Counter,
-    /// Failed rotations and unusable key files.
-    pub keyring_failures: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,13 +52,9 @@ impl Default for Metrics {
             reports: Counter::default(),
             // 1 to 1,024: a transaction holds 1,000 operations.
             report_batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
-            log_relays: Gauge::default(),
-            exec_relays: Gauge::default(),
-            file_relays: Gauge::default(),
             introductions: Family::default(),
             identity_tokens: Counter::default(),
             identity_refusals: Counter::default(),
-            keyring_failures: Counter::default(),
         }
     }
 }
@@ -121,11 +112,6 @@ impl Metrics {
                 "Requests of nodes for identity tokens that were refused or failed",
                 &metrics.identity_refusals,
             ),
-            (
-                "keyring_failures",
-                "Failed maintenance of the keys that sign identity tokens",
-                &metrics.keyring_failures,
-            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
@@ -145,21 +131,6 @@ impl Metrics {
                 "liveness_pending",
                 "Nodes with a heartbeat that was not passed on yet",
                 &metrics.liveness_pending,
-            ),
-            (
-                "log_relays",
-                "Open streams of task output",
-                &metrics.log_relays,
-            ),
-            (
-                "exec_relays",
-                "Commands beside tasks that callers run through this gateway",
-                &metrics.exec_relays,
-            ),
-            (
-                "file_relays",
-                "Files of allocations that callers read through this gateway",
-                &metrics.file_relays,
             ),
         ];
         for (name, help, gauge) in gauges {

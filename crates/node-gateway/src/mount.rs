@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use gateway_core::Core;
+use keyring::Keyring;
+use node_calls::NodeCalls;
 use service_kit::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info_span};
-use workload_identity::Discovery;
 
 use crate::heartbeats::Heartbeats;
 use crate::introduction::MAX_INTRODUCTIONS;
-use crate::keyring::{self, Signer};
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
 use crate::service_loop::{self, SharedIndex};
 use crate::sessions::Sessions;
-use crate::{detach_loop, dispatch_loop, keyring_loop, liveness_loop, report_loop, services_loop};
+use crate::{detach_loop, dispatch_loop, liveness_loop, report_loop, services_loop};
 
 /// A node gateway whose loops do not run yet.
 #[derive(Debug)]
@@ -30,11 +30,11 @@ pub struct Mounted {
 pub fn mount(
     core: Arc<Core>,
     config: NodeConfig,
+    (keyring, node_calls): (Arc<Keyring>, NodeCalls),
     metrics: Metrics,
     drain: CancellationToken,
 ) -> Mounted {
     let (reports, queue) = report_loop::channel();
-    let config_keyring = config.keyring.clone();
     let gateway = NodeGateway {
         heartbeats: Heartbeats::new(config.heartbeat_ttl),
         core,
@@ -44,7 +44,8 @@ pub fn mount(
         metrics,
         introducing: Semaphore::new(MAX_INTRODUCTIONS),
         services: Arc::new(SharedIndex::default()),
-        signer: Signer::new(config_keyring),
+        keyring,
+        node_calls,
         drain,
     };
     Mounted {
@@ -56,21 +57,6 @@ pub fn mount(
 impl Mounted {
     pub fn gateway(&self) -> &Arc<NodeGateway> {
         &self.gateway
-    }
-
-    /// Serves the public keys of identity tokens, and the OpenID document of an issuer, at the HTTP
-    /// address of `registry`.
-    pub fn serve_documents(&self, registry: &service_kit::Metrics) {
-        let core = Arc::clone(&self.gateway.core);
-        registry.serve_json(workload_identity::JWKS_PATH, move || {
-            keyring::published(&core.replica.snapshot())
-        });
-        if let Some(issuer) = &self.gateway.config.oidc_issuer {
-            let document = Discovery::new(issuer).to_json();
-            registry.serve_json(workload_identity::DISCOVERY_PATH, move || {
-                Some(document.clone())
-            });
-        }
     }
 
     /// Spawns the loops, which end with `stop`; `name` is the gateway's name for the
@@ -94,10 +80,6 @@ impl Mounted {
         );
         let core = Arc::clone(&gateway.core);
         loops.spawn(services_loop::run(core, stop.clone()).instrument(info_span!("services_loop")));
-        loops.spawn(
-            keyring_loop::run(Arc::clone(&gateway), stop.clone())
-                .instrument(info_span!("keyring_loop")),
-        );
         loops.spawn(
             detach_loop::run(Arc::clone(&gateway), stop.clone())
                 .instrument(info_span!("detach_loop")),

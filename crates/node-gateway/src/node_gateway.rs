@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::Core;
+use keyring::Keyring;
+use node_calls::NodeCalls;
 use service_kit::{CancellationToken, Transport};
 use tokio::sync::Semaphore;
 
 use crate::heartbeats::Heartbeats;
-use crate::keyring::{KeyringFile, Signer};
 use crate::metrics::Metrics;
 use crate::node_ca::NodeCa;
 use crate::report_loop::ReportHandle;
@@ -22,12 +23,10 @@ pub struct NodeConfig {
     pub gateways: Vec<String>,
     /// The maximum time between two heartbeats.
     pub heartbeat_ttl: Duration,
-    /// The way to nodes and to the cluster-controller.
+    /// The way to the cluster-controller.
     pub transport: Transport,
     /// Issues the certificates of nodes; `None`: nodes cannot join by themselves.
     pub node_ca: Option<NodeCa>,
-    /// Signs the identity tokens of tasks; `None`: this gateway signs none.
-    pub keyring: Option<KeyringFile>,
     /// Issuer of the tokens, a URL; `None`: tokens name none, and there is no OpenID document.
     pub oidc_issuer: Option<String>,
 }
@@ -45,6 +44,8 @@ pub struct NodeGateway {
     pub introducing: Semaphore,
     /// Services by name, for the streams of nodes.
     pub(crate) services: Arc<SharedIndex>,
-    pub signer: Signer,
+    /// Signs the identity tokens of tasks, and opens variables.
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) node_calls: NodeCalls,
     pub drain: CancellationToken,
 }

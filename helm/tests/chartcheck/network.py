@@ -17,6 +17,7 @@ SERVED_BY = {
 }
 # A library of the sources -> the component that mounts it.
 MOUNTED_IN = {
+    "node-calls": "api-gateway",
     "node-gateway": "api-gateway",
     "gateway-calls": "client-node",
     "gateway-sources": "client-node",

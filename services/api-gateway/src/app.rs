@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::space::SpaceLimits;
+use csi_volumes::CsiVolumes;
 use gateway_core::Core;
-use node_gateway::{KeyringFile, Mounted, NodeCa, NodeConfig};
+use keyring::{Keyring, KeyringFile};
+use node_calls::NodeCalls;
+use node_gateway::{Mounted, NodeCa, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
 use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
 use store::Interest;
@@ -86,7 +89,13 @@ async fn run_until_drained(
     let mut loops = JoinSet::new();
     let files = (node_ca, keyring);
     let (gateway, nodes) = gateway(config, files, &host, &drain, &mut loops);
-    nodes.serve_documents(&host.metrics);
+    let issuer = gateway.config.oidc_issuer.as_deref();
+    gateway.keyring.serve_documents(issuer, &host.metrics);
+    let keyring = Arc::clone(&gateway.keyring);
+    loops.spawn(
+        keyring::maintenance::run(keyring, host.ended().clone())
+            .instrument(info_span!("keyring_loop")),
+    );
     let subscribed = gateway.core.replica.subscribe();
     loops.spawn(
         table_changes::follow(
@@ -175,13 +184,26 @@ fn gateway(
         heartbeat_ttl: config.heartbeat_ttl,
         transport: host.transport().clone(),
         node_ca,
-        keyring,
         oidc_issuer: config.oidc_issuer.clone(),
     };
     let node_metrics = host
         .metrics
         .register(node_gateway::metrics::Metrics::register);
-    let nodes = node_gateway::mount(Arc::clone(&core), node_config, node_metrics, drain.clone());
+    let keyring_metrics = host.metrics.register(keyring::Metrics::register);
+    let keyring = Arc::new(Keyring::new(Arc::clone(&core), keyring, keyring_metrics));
+    let node_calls = NodeCalls {
+        transport: host.transport().clone(),
+        metrics: host.metrics.register(node_calls::Metrics::register),
+        drain: drain.clone(),
+    };
+    let shared = (Arc::clone(&keyring), node_calls.clone());
+    let nodes = node_gateway::mount(
+        Arc::clone(&core),
+        node_config,
+        shared,
+        node_metrics,
+        drain.clone(),
+    );
     let limits = SpaceLimits {
         refuse_percent: config.refuse_at_etcd_percent.into(),
         quota_bytes: config.etcd.quota_bytes,
@@ -191,6 +213,9 @@ fn gateway(
         agent: agent::ProcessLog::new(drain.clone()),
         space: Arc::new(Space::new(limits)),
         config,
+        csi: CsiVolumes::new(Arc::clone(&core), node_calls.clone()),
+        node_calls,
+        keyring,
         core,
         node: Arc::clone(nodes.gateway()),
         tables: Arc::new(TableChanges::default()),

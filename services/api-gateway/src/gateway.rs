@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use csi_volumes::CsiVolumes;
 use gateway_core::{Core, Error, Step};
+use keyring::Keyring;
+use node_calls::NodeCalls;
 use node_gateway::NodeGateway;
 use service_kit::CancellationToken;
 use state::Snapshot;
@@ -25,8 +28,11 @@ pub struct Gateway {
     /// The log of this process.
     pub agent: agent::ProcessLog,
     pub core: Arc<Core>,
-    /// For the relay of task output.
+    /// The sessions of nodes.
     pub node: Arc<NodeGateway>,
+    pub node_calls: NodeCalls,
+    pub keyring: Arc<Keyring>,
+    pub csi: CsiVolumes,
     pub tables: Arc<TableChanges>,
     pub metrics: Metrics,
     /// Cancelled when streams and blocked reads have to end.

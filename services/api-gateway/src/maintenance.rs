@@ -30,7 +30,7 @@ pub(crate) async fn collect_garbage(
                        try again in a moment";
         return Err(status::unavailable(message, NO_LEADER_RETRY));
     };
-    let transport = &gateway.node.config.transport;
+    let transport = &gateway.node_calls.transport;
     let channel = transport
         .connect_lazy(&leader.address, Role::Controller)
         .map_err(|error| Status::internal(format!("the cluster-controller: {error}")))?;

@@ -177,7 +177,7 @@ impl Api {
         address: &str,
         role: Role,
     ) -> Result<AgentClient<TracedChannel>, Status> {
-        let transport = &self.gateway.node.config.transport;
+        let transport = &self.gateway.node_calls.transport;
         let channel = transport
             .connect_lazy(address, role)
             .map_err(|error| Status::internal(format!("{service}: {error}")))?;
@@ -221,7 +221,7 @@ impl Api {
             Ok((id, node.value.name.clone(), node.value.address.clone()))
         });
         let (id, name, address) = found.await?;
-        let transport = &self.gateway.node.config.transport;
+        let transport = &self.gateway.node_calls.transport;
         let channel = transport
             .connect_lazy_to(&address, Role::Node, &id.to_string())
             .map_err(|error| Status::internal(format!("node {name}: {error}")))?;

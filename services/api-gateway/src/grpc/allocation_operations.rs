@@ -6,7 +6,7 @@ use admission::jobs::{request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
 use identity::Caller;
 use listing::find;
-use node_gateway::{checks, exec, restart};
+use node_calls::{checks, exec, restart};
 use proto::v1;
 use state::Snapshot;
 use store::SizeClass;
@@ -22,7 +22,7 @@ impl Api {
         request: v1::RestartAllocationRequest,
     ) -> Result<v1::RestartAllocationResponse, Status> {
         let target = self.find_restart(&request).await?;
-        let tasks = restart::restart(&self.gateway.node, &target).await?;
+        let tasks = restart::restart(&self.gateway.node_calls, &target).await?;
         info!(alloc_id = %target.alloc_id, ?tasks, "tasks restarted");
         Ok(v1::RestartAllocationResponse { tasks })
     }
@@ -61,7 +61,7 @@ impl Api {
             command,
             ..start
         };
-        let outputs = exec::relay(&self.gateway.node, &target, caller, start, inputs).await?;
+        let outputs = exec::relay(&self.gateway.node_calls, &target, caller, start, inputs).await?;
         Ok(Box::pin(outputs))
     }
 
@@ -75,7 +75,7 @@ impl Api {
             Ok::<_, Error>(restart_alloc::locate_checks(snapshot, view)?)
         };
         let checks = match self.gateway.core.look(look).await? {
-            Some(target) => checks::checks(&self.gateway.node, &target).await?,
+            Some(target) => checks::checks(&self.gateway.node_calls, &target).await?,
             None => Vec::new(),
         };
         Ok(v1::GetAllocationChecksResponse { checks })

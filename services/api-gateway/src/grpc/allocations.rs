@@ -6,7 +6,7 @@ use gateway_core::Error;
 use identity::Caller;
 use listing::find;
 use model::AllocId;
-use node_gateway::logs;
+use node_calls::logs;
 use proto::v1;
 use proto::v1::allocations_server::Allocations;
 use state::{AllocView, Snapshot, Table};
@@ -65,7 +65,7 @@ impl Allocations for Api {
         let request = request.into_inner();
         check_stream(request.stream)?;
         let source = self.find_logs(&request).await?;
-        let relayed = logs::relay(&self.gateway.node, source, request).await?;
+        let relayed = logs::relay(&self.gateway.node_calls, source, request).await?;
         Ok(Response::new(Box::pin(relayed)))
     }
 

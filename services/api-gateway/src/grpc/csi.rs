@@ -84,7 +84,7 @@ impl CsiVolumes for Api {
         let wanted = request.into_inner().volume;
         let registered = Box::pin(async {
             let wanted = read_volume(wanted, false)?;
-            self.gateway.node.register_csi(&wanted).await
+            self.gateway.csi.register(&wanted).await
         });
         reply(
             registered
@@ -101,7 +101,7 @@ impl CsiVolumes for Api {
     ) -> Result<Response<v1::DeregisterCsiVolumeResponse>, Status> {
         let request = request.into_inner();
         let key = key(&request.namespace, &request.volume_id);
-        let index = Box::pin(self.gateway.node.deregister_csi(&key, request.force)).await?;
+        let index = Box::pin(self.gateway.csi.deregister(&key, request.force)).await?;
         info!(
             volume_id = request.volume_id,
             index, "CSI volume deregistered"
@@ -119,7 +119,7 @@ impl CsiVolumes for Api {
         let wanted = request.into_inner().volume;
         let created = Box::pin(async {
             let wanted = read_volume(wanted, true)?;
-            self.gateway.node.create_csi(wanted).await
+            self.gateway.csi.create(wanted).await
         });
         let volume = Some(created.await?);
         Ok(Response::new(v1::CreateCsiVolumeResponse { volume }))
@@ -131,7 +131,7 @@ impl CsiVolumes for Api {
     ) -> Result<Response<v1::DeleteCsiVolumeResponse>, Status> {
         let request = request.into_inner();
         let key = key(&request.namespace, &request.volume_id);
-        let index = Box::pin(self.gateway.node.delete_csi(&key)).await?;
+        let index = Box::pin(self.gateway.csi.delete(&key)).await?;
         info!(volume_id = request.volume_id, index, "CSI volume deleted");
         Ok(Response::new(v1::DeleteCsiVolumeResponse {
             index,
@@ -167,7 +167,7 @@ impl CsiVolumes for Api {
         &self,
         request: Request<v1::ListExternalCsiVolumesRequest>,
     ) -> Result<Response<v1::ListExternalCsiVolumesResponse>, Status> {
-        let answer = Box::pin(self.gateway.node.list_external_csi(request.into_inner())).await;
+        let answer = Box::pin(self.gateway.csi.list_external(request.into_inner())).await;
         reply(answer)
     }
 
@@ -175,7 +175,7 @@ impl CsiVolumes for Api {
         &self,
         request: Request<v1::CreateCsiSnapshotRequest>,
     ) -> Result<Response<v1::CreateCsiSnapshotResponse>, Status> {
-        let answer = Box::pin(self.gateway.node.create_csi_snapshot(request.into_inner())).await;
+        let answer = Box::pin(self.gateway.csi.create_snapshot(request.into_inner())).await;
         reply(answer)
     }
 
@@ -183,7 +183,7 @@ impl CsiVolumes for Api {
         &self,
         request: Request<v1::DeleteCsiSnapshotRequest>,
     ) -> Result<Response<v1::DeleteCsiSnapshotResponse>, Status> {
-        let answer = Box::pin(self.gateway.node.delete_csi_snapshot(request.into_inner())).await;
+        let answer = Box::pin(self.gateway.csi.delete_snapshot(request.into_inner())).await;
         reply(answer)
     }
 
@@ -191,7 +191,7 @@ impl CsiVolumes for Api {
         &self,
         request: Request<v1::ListCsiSnapshotsRequest>,
     ) -> Result<Response<v1::ListCsiSnapshotsResponse>, Status> {
-        let answer = Box::pin(self.gateway.node.list_csi_snapshots(request.into_inner())).await;
+        let answer = Box::pin(self.gateway.csi.list_snapshots(request.into_inner())).await;
         reply(answer)
     }
 

@@ -7,7 +7,7 @@ use admission::jobs::alloc_request::{locate_files, locate_signal, locate_stats};
 use gateway_core::Error;
 use identity::Caller;
 use listing::find;
-use node_gateway::requests_to_nodes as nodes;
+use node_calls::requests as nodes;
 use proto::v1;
 use state::{AllocView, Snapshot};
 use tonic::{Request, Response, Status};
@@ -21,7 +21,7 @@ impl Api {
     ) -> Result<Response<v1::ListFilesResponse>, Status> {
         let (caller, request) = opened(request);
         let target = self.locate(&request.alloc_id, locate_files).await?;
-        let list = nodes::list_files(&self.gateway.node, target, &caller, request).await?;
+        let list = nodes::list_files(&self.gateway.node_calls, target, &caller, request).await?;
         Ok(Response::new(list))
     }
 
@@ -31,7 +31,7 @@ impl Api {
     ) -> Result<Response<v1::GetFileResponse>, Status> {
         let request = request.into_inner();
         let target = self.locate(&request.alloc_id, locate_files).await?;
-        let file = nodes::get_file(&self.gateway.node, target, request).await?;
+        let file = nodes::get_file(&self.gateway.node_calls, target, request).await?;
         Ok(Response::new(file))
     }
 
@@ -41,7 +41,7 @@ impl Api {
     ) -> Result<Response<Parts<v1::FileChunk>>, Status> {
         let (caller, request) = opened(request);
         let target = self.locate(&request.alloc_id, locate_files).await?;
-        let chunks = nodes::read_file(&self.gateway.node, target, &caller, request).await?;
+        let chunks = nodes::read_file(&self.gateway.node_calls, target, &caller, request).await?;
         Ok(Response::new(Box::pin(chunks)))
     }
 
@@ -54,7 +54,7 @@ impl Api {
             locate_signal(snapshot, view, &request.task, &request.signal)
         };
         let target = self.locate(&request.alloc_id, locate).await?;
-        let sent = nodes::signal(&self.gateway.node, &target, &caller).await?;
+        let sent = nodes::signal(&self.gateway.node_calls, &target, &caller).await?;
         Ok(Response::new(sent))
     }
 
@@ -66,7 +66,7 @@ impl Api {
         let locate =
             |snapshot: &Snapshot, view: &AllocView| locate_stats(snapshot, view, &request.task);
         let target = self.locate(&request.alloc_id, locate).await?;
-        let measured = nodes::alloc_stats(&self.gateway.node, target, request.task).await?;
+        let measured = nodes::alloc_stats(&self.gateway.node_calls, target, request.task).await?;
         Ok(Response::new(measured))
     }
 
@@ -75,7 +75,7 @@ impl Api {
         request: Request<v1::GetNodeStatsRequest>,
     ) -> Result<Response<v1::GetNodeStatsResponse>, Status> {
         let node = self.reachable_node(&request.into_inner().node_id).await?;
-        let measured = nodes::host_stats(&self.gateway.node, &node).await?;
+        let measured = nodes::host_stats(&self.gateway.node_calls, &node).await?;
         Ok(Response::new(measured))
     }
 
@@ -84,7 +84,7 @@ impl Api {
         request: Request<v1::GetNodeMetaRequest>,
     ) -> Result<Response<v1::GetNodeMetaResponse>, Status> {
         let node = self.reachable_node(&request.into_inner().node_id).await?;
-        let meta = nodes::get_meta(&self.gateway.node, &node).await?;
+        let meta = nodes::get_meta(&self.gateway.node_calls, &node).await?;
         Ok(Response::new(meta))
     }
 
@@ -96,7 +96,7 @@ impl Api {
         let set = request.set.clone().into_iter().collect();
         node_meta::check(&set, &request.unset).map_err(Error::from)?;
         let node = self.reachable_node(&request.node_id).await?;
-        let meta = nodes::apply_meta(&self.gateway.node, &node, &caller, request).await?;
+        let meta = nodes::apply_meta(&self.gateway.node_calls, &node, &caller, request).await?;
         Ok(Response::new(meta))
     }
 
@@ -106,7 +106,7 @@ impl Api {
     ) -> Result<Response<v1::RefreshNodeResponse>, Status> {
         let (caller, request) = opened(request);
         let node = self.reachable_node(&request.node_id).await?;
-        let changed = nodes::refresh(&self.gateway.node, &node, &caller).await?;
+        let changed = nodes::refresh(&self.gateway.node_calls, &node, &caller).await?;
         Ok(Response::new(changed))
     }
 

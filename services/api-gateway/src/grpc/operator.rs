@@ -2,8 +2,8 @@
 
 use admission::cluster::scheduler_config;
 use gateway_core::Error;
+use keyring::keys;
 use model::{Indexed, LeaderInfo, SchedulerConfiguration};
-use node_gateway::keyring;
 use proto::v1;
 use proto::v1::operator_server::Operator;
 use state::{Snapshot, Table};
@@ -122,14 +122,14 @@ impl Operator for Api {
         let tables = [Table::Keyring];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let now = self.gateway.core.now();
-        let answer = |snapshot: &Snapshot| Ok((keyring::list(snapshot, now), String::new()));
+        let answer = |snapshot: &Snapshot| Ok((keys::list(snapshot, now), String::new()));
         let (signing_keys, meta) = self.query(&read, &tables, index, answer).await?;
-        let node = &self.gateway.node;
+        let keyring = &self.gateway.keyring;
         Ok(Response::new(v1::ListSigningKeysResponse {
             meta,
             signing_keys,
-            variables: node.variables().count_by_key().await?,
-            sealing_key: node.signer.sealing_key().await,
+            variables: keyring.variables().count_by_key().await?,
+            sealing_key: keyring.signer.sealing_key().await,
         }))
     }
 
@@ -137,7 +137,7 @@ impl Operator for Api {
         &self,
         _request: Request<v1::RotateSigningKeyRequest>,
     ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
-        reply(self.gateway.node.rotate_signing_key().await)
+        reply(self.gateway.keyring.rotate_signing_key().await)
     }
 
     async fn remove_signing_key(
@@ -145,7 +145,7 @@ impl Operator for Api {
         request: Request<v1::RemoveSigningKeyRequest>,
     ) -> Result<Response<v1::RemoveSigningKeyResponse>, Status> {
         let key_id = request.into_inner().key_id;
-        reply(self.gateway.node.remove_signing_key(&key_id).await)
+        reply(self.gateway.keyring.remove_signing_key(&key_id).await)
     }
 
     async fn get_version(

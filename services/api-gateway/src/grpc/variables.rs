@@ -2,9 +2,9 @@
 
 use admission::cluster::variables::{PutRequest, VariableRefusal};
 use gateway_core::Error;
+use keyring::variables::{show, stub};
 use listing::page::{self, PageKey as _};
 use model::{Namespace, VariableKey};
-use node_gateway::variables::{show, stub};
 use proto::v1;
 use proto::v1::variables_server::Variables;
 use store::VariableFilter;
@@ -32,7 +32,7 @@ impl Variables for Api {
     ) -> Result<Response<v1::GetVariableResponse>, Status> {
         let request = request.into_inner();
         let key = key(&request.namespace, request.path);
-        let found = Box::pin(self.gateway.node.variables().get(&key)).await?;
+        let found = Box::pin(self.gateway.keyring.variables().get(&key)).await?;
         let found = found.ok_or_else(|| {
             Error::from(VariableRefusal::NotFound {
                 variable: key.clone(),
@@ -58,7 +58,7 @@ impl Variables for Api {
             items: request.items.into_iter().collect(),
             check_index: request.check_index,
         };
-        let stored = Box::pin(self.gateway.node.variables().put(&request)).await?;
+        let stored = Box::pin(self.gateway.keyring.variables().put(&request)).await?;
         Ok(Response::new(v1::PutVariableResponse {
             variable: Some(show(request.variable, stored)),
         }))
@@ -70,7 +70,7 @@ impl Variables for Api {
     ) -> Result<Response<v1::DeleteVariableResponse>, Status> {
         let request = request.into_inner();
         let key = key(&request.namespace, request.path);
-        let variables = self.gateway.node.variables();
+        let variables = self.gateway.keyring.variables();
         let index = Box::pin(variables.delete(&key, request.check_index)).await?;
         Ok(Response::new(v1::DeleteVariableResponse { index }))
     }
@@ -91,7 +91,7 @@ impl Api {
             after: after.as_ref(),
         };
         let limit = page::limited(request.per_page, PAGE_MAX);
-        let page = self.gateway.node.variables().list(filter, limit).await?;
+        let page = self.gateway.keyring.variables().list(filter, limit).await?;
         let last = page.variables.last().filter(|_| page.has_more);
         let next_token = last.map(|last| last.key.to_token());
         Ok(v1::ListVariablesResponse {

@@ -1,21 +1,22 @@
 //! Requests of users that a controller plugin of a storage system answers.
 
-use ::csi::Method;
-use ::csi::v1 as wire;
 use admission::cluster::csi::CsiRefusal;
 use admission::cluster::csi::controller::{self, Ability};
 use admission::cluster::csi::deregister;
 use admission::cluster::deletion::Deletion;
 use admission::jobs::alloc_node::AllocNode;
+use csi::Method;
+use csi::v1 as wire;
 use gateway_core::{Error, Step};
 use model::{CsiVolume, CsiVolumeKey, Namespace};
+use node_calls::plugin;
 use proto::v1;
 use state::Snapshot;
 use tonic::Status;
 use tracing::warn;
 
-use super::messages::{create_request, created, external_volume, snapshot_view};
-use crate::node_gateway::NodeGateway;
+use crate::csi_volumes::CsiVolumes;
+use crate::messages::{create_request, created, external_volume, snapshot_view};
 
 /// A failed call: the node's or the plugin's own status.
 #[derive(Debug, thiserror::Error)]
@@ -29,13 +30,13 @@ impl From<Called> for Error {
     }
 }
 
-impl NodeGateway {
+impl CsiVolumes {
     /// Lets the storage system create a volume, then registers it.
     ///
     /// # Errors
     /// It exists with other properties, the plugin refuses, or the registration is refused: then the
     /// storage system has a volume that is not registered.
-    pub async fn create_csi(&self, wanted: CsiVolume) -> Result<v1::CsiVolume, Error> {
+    pub async fn create(&self, wanted: CsiVolume) -> Result<v1::CsiVolume, Error> {
         let core = &self.core;
         let snapshot = core.fresh().await?;
         if let Some(stored) = snapshot.csi_volume(&wanted.key()) {
@@ -54,7 +55,7 @@ impl NodeGateway {
             let message = format!("CSI plugin {plugin_id:?} has created a volume without an id");
             Error::from(Called(Status::internal(message)))
         })?;
-        let registered = self.register_csi(&volume).await;
+        let registered = self.register(&volume).await;
         if let Err(error) = &registered {
             let (external_id, error) = (&volume.external_id, error.message());
             warn!(
@@ -69,7 +70,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// It is in use, or the plugin refuses.
-    pub async fn delete_csi(&self, key: &CsiVolumeKey) -> Result<u64, Error> {
+    pub async fn delete(&self, key: &CsiVolumeKey) -> Result<u64, Error> {
         let core = &self.core;
         let what = || format!("volume {}", key.id);
         let missing = || CsiRefusal::NoVolume(key.id.to_string());
@@ -91,7 +92,7 @@ impl NodeGateway {
             self.unmark(key).await?;
             return Err(error);
         }
-        self.deregister_csi(key, false).await
+        self.deregister(key, false).await
     }
 
     async fn delete_marked(&self, snapshot: &Snapshot, key: &CsiVolumeKey) -> Result<(), Error> {
@@ -132,7 +133,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// No node has the plugin, the node cannot be reached, or the plugin refuses.
-    pub async fn list_external_csi(
+    pub async fn list_external(
         &self,
         request: v1::ListExternalCsiVolumesRequest,
     ) -> Result<v1::ListExternalCsiVolumesResponse, Error> {
@@ -156,7 +157,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// No node has the plugin, the node cannot be reached, or the plugin refuses.
-    pub async fn create_csi_snapshot(
+    pub async fn create_snapshot(
         &self,
         request: v1::CreateCsiSnapshotRequest,
     ) -> Result<v1::CreateCsiSnapshotResponse, Error> {
@@ -189,7 +190,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// No node has the plugin, the node cannot be reached, or the plugin refuses.
-    pub async fn delete_csi_snapshot(
+    pub async fn delete_snapshot(
         &self,
         request: v1::DeleteCsiSnapshotRequest,
     ) -> Result<v1::DeleteCsiSnapshotResponse, Error> {
@@ -213,7 +214,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// No node has the plugin, the node cannot be reached, or the plugin refuses.
-    pub async fn list_csi_snapshots(
+    pub async fn list_snapshots(
         &self,
         request: v1::ListCsiSnapshotsRequest,
     ) -> Result<v1::ListCsiSnapshotsResponse, Error> {
@@ -243,7 +244,7 @@ impl NodeGateway {
         about: (&str, Method),
         request: &Q,
     ) -> Result<A, Error> {
-        let called = super::call(self, node, about, request).await;
+        let called = plugin::call(&self.calls, node, about, request).await;
         called.map_err(|status| Called(status).into())
     }
 }

@@ -17,7 +17,7 @@ use tonic::Code;
 use tracing::{info, warn};
 use workload_identity::{KeyEncryptionKeys, KeyError, variables};
 
-use crate::node_gateway::NodeGateway;
+use crate::keyring::Keyring;
 
 /// Decisions on one request, made here and not by `Core::execute`, because each reads the variable from
 /// etcd: replicas do not have it. Each retry means that another write to the same variable came first.
@@ -30,18 +30,18 @@ const RESEAL_PAUSE: Duration = Duration::from_millis(10);
 /// Reads and changes of variables.
 #[derive(Clone, Copy)]
 pub struct Variables<'a> {
-    gateway: &'a NodeGateway,
+    keyring: &'a Keyring,
 }
 
-impl NodeGateway {
+impl Keyring {
     pub fn variables(&self) -> Variables<'_> {
-        Variables { gateway: self }
+        Variables { keyring: self }
     }
 }
 
 impl Variables<'_> {
     fn core(&self) -> &Core {
-        &self.gateway.core
+        &self.keyring.core
     }
 
     /// Returns a variable with its items; `None`: there is none.
@@ -50,7 +50,7 @@ impl Variables<'_> {
     /// This gateway has no key for it, or the store does not answer.
     pub async fn get(&self, variable: &VariableKey) -> Result<Option<StoredVariable>, Error> {
         decision::check_key(variable)?;
-        let keys = self.gateway.signer.keys().await?;
+        let keys = self.keyring.signer.keys().await?;
         self.read(variable, &keys).await
     }
 
@@ -73,7 +73,7 @@ impl Variables<'_> {
         let items = match variables::open(variable, &sealed.items, keys) {
             // Another gateway has read a newer file.
             Err(KeyError::UnknownOfVariable { .. }) => {
-                let keys = self.gateway.signer.read_file().await?;
+                let keys = self.keyring.signer.read_file().await?;
                 variables::open(variable, &sealed.items, &keys)
             }
             opened => opened,
@@ -108,8 +108,8 @@ impl Variables<'_> {
     pub async fn put(&self, request: &PutRequest) -> Result<StoredVariable, Error> {
         let variable = &request.variable;
         decision::check(variable, &request.items)?;
-        let keys = self.gateway.signer.keys().await?;
-        let random = self.gateway.signer.random();
+        let keys = self.keyring.signer.keys().await?;
+        let random = self.keyring.signer.random();
         let sealed = variables::seal(variable, &request.items, &keys, random);
         let sealed = sealed.map_err(|error| Error::new(Code::Internal, error))?;
         let now = self.core().now();
@@ -227,7 +227,7 @@ impl Variables<'_> {
                 return Ok(false);
             }
         };
-        let sealed = variables::seal(&found.key, &items, keys, self.gateway.signer.random());
+        let sealed = variables::seal(&found.key, &items, keys, self.keyring.signer.random());
         let write = Write::put(
             Key::Variable(found.key),
             found.mod_revision,

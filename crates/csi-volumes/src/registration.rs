@@ -10,14 +10,14 @@ use service_kit::current_trace_parent;
 use state::Snapshot;
 use tracing::info;
 
-use crate::node_gateway::NodeGateway;
+use crate::csi_volumes::CsiVolumes;
 
-impl NodeGateway {
+impl CsiVolumes {
     /// Registers a volume, or changes a registered one.
     ///
     /// # Errors
     /// It is refused, or the store does not accept the write.
-    pub async fn register_csi(&self, wanted: &CsiVolume) -> Result<v1::CsiVolume, Error> {
+    pub async fn register(&self, wanted: &CsiVolume) -> Result<v1::CsiVolume, Error> {
         let core = &self.core;
         let context = Context {
             now: core.now(),
@@ -64,7 +64,7 @@ impl NodeGateway {
     ///
     /// # Errors
     /// It is in use and `force` is not set, or there is no such volume.
-    pub async fn deregister_csi(&self, key: &CsiVolumeKey, force: bool) -> Result<u64, Error> {
+    pub async fn deregister(&self, key: &CsiVolumeKey, force: bool) -> Result<u64, Error> {
         let what = || format!("volume {}", key.id);
         let decide = |snapshot: &Snapshot, _: Option<&()>| {
             let deletion = deregister::deregister(snapshot, key, force)?;

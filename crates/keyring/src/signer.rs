@@ -1,22 +1,19 @@
-//! The keys that sign identity tokens: the file of key-encryption keys, the active key in memory, and the
-//! requests of operators.
+//! The keys that sign identity tokens: the file of key-encryption keys, and the active key in memory.
 //!
-//! The crate `workload-identity` decides about rotation. Private keys leave this file in no form.
+//! Private keys leave this file in no form.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use admission::cluster::keyring::{self as decision, KeyringRefusal};
 use gateway_core::Error;
+use model::Timestamp;
 use model::refusal::{Kind, Refusal};
-use model::{Keyring, SigningKey, SigningKeyId, Timestamp};
-use proto::v1;
 use ring::rand::{SecureRandom, SystemRandom};
 use state::Snapshot;
 use tonic::Code;
-use workload_identity::keyring::{self, KeyState};
-use workload_identity::{ALGORITHM, Jwks, KeyEncryptionKeys, KeyError, SigningPair};
+use workload_identity::keyring;
+use workload_identity::{KeyEncryptionKeys, KeyError, SigningPair};
 
 /// Bytes of a key file: eight keys with comments.
 const FILE_MAX: u64 = 16 * 1024;
@@ -107,7 +104,8 @@ impl Signer {
         }
     }
 
-    pub(crate) fn random(&self) -> &dyn SecureRandom {
+    /// Returns the source of randomness of signatures and seals.
+    pub fn random(&self) -> &dyn SecureRandom {
         &self.random
     }
 
@@ -148,11 +146,10 @@ impl Signer {
     }
 
     /// Returns the key that signs at `now`.
-    pub(crate) fn active(
-        &self,
-        snapshot: &Snapshot,
-        now: Timestamp,
-    ) -> Result<Arc<SigningPair>, Error> {
+    ///
+    /// # Errors
+    /// This gateway has no file, or there is no key that it can open.
+    pub fn active(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Arc<SigningPair>, Error> {
         if self.file.is_none() {
             return Err(Error::refused(CannotSign::NoFile));
         }
@@ -175,52 +172,4 @@ impl Signer {
 /// No critical section leaves a half-done value.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the document of the published keys; `None`: there are none yet.
-pub fn published(snapshot: &Snapshot) -> Option<String> {
-    let ring = snapshot.keyring()?;
-    Some(Jwks::of(&ring.value).to_json())
-}
-
-/// Returns every key, oldest first.
-pub fn list(snapshot: &Snapshot, now: Timestamp) -> Vec<v1::SigningKey> {
-    let ring = snapshot.keyring();
-    let states = ring.map(|ring| keyring::states(&ring.value, now));
-    let shown = states.into_iter().flatten();
-    shown.map(|(key, state)| show(key, state)).collect()
-}
-
-pub(crate) fn show(key: &SigningKey, state: KeyState) -> v1::SigningKey {
-    let (state, until) = match state {
-        KeyState::Next => ("next", Timestamp::NEVER),
-        KeyState::Active => ("active", Timestamp::NEVER),
-        KeyState::Retired { published_until } => ("retired", published_until),
-    };
-    v1::SigningKey {
-        id: key.id.to_string(),
-        state: state.to_owned(),
-        algorithm: ALGORITHM.to_owned(),
-        created_at_ns: key.created_at.0,
-        active_from_ns: key.active_from.0,
-        published_until_ns: until.0,
-    }
-}
-
-/// Returns the writes of what is due, if something is.
-pub(crate) fn maintain(
-    snapshot: &Snapshot,
-    keys: &KeyEncryptionKeys,
-    (id, now): (SigningKeyId, Timestamp),
-    random: &dyn SecureRandom,
-) -> Result<Option<state::Write>, KeyringRefusal> {
-    let empty = Keyring::default();
-    let ring = snapshot.keyring().map_or(&empty, |ring| &ring.value);
-    let due = keyring::due(ring, now, keys.current());
-    // A gateway with other key-encryption keys than the rest changes nothing.
-    for key in &ring.keys {
-        keyring::open(key, keys, random)?;
-    }
-    let changed = keyring::apply(ring, &due, (id, now), keys, random)?;
-    Ok((changed != *ring).then(|| decision::replace(snapshot, changed)))
 }

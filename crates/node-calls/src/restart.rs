@@ -12,7 +12,7 @@ use service_kit::request as with_deadline;
 use tonic::{Code, Status};
 
 use crate::node_call;
-use crate::node_gateway::NodeGateway;
+use crate::node_calls::NodeCalls;
 
 /// The timeout of the node's answer: it stores the restart, and the connection may be new.
 const NODE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,9 +21,9 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The node cannot be reached, refuses, or does not answer, which leaves the outcome open.
-pub async fn restart(gateway: &NodeGateway, target: &RestartTarget) -> Result<Vec<String>, Status> {
+pub async fn restart(calls: &NodeCalls, target: &RestartTarget) -> Result<Vec<String>, Status> {
     let node = &target.node;
-    let mut client = node_call::client(&gateway.config.transport, node)?;
+    let mut client = node_call::client(&calls.transport, node)?;
     let (task, all_tasks) = target.scope.to_request();
     let message = NodeRestartRequest {
         alloc_id: target.alloc_id.to_string(),

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use ::csi::capability::Use;
-use ::csi::v1 as wire;
-use ::csi::v1::volume_content_source::{SnapshotSource, Type as Source, VolumeSource};
+use csi::capability::Use;
+use csi::v1 as wire;
+use csi::v1::volume_content_source::{SnapshotSource, Type as Source, VolumeSource};
 use model::CsiVolume;
 use model::csi::Segments;
 use proto::v1;
 
-pub(super) fn create_request(wanted: &CsiVolume) -> wire::CreateVolumeRequest {
+pub(crate) fn create_request(wanted: &CsiVolume) -> wire::CreateVolumeRequest {
     let capabilities = wanted.capabilities.iter().map(|capability| {
         let usage = Use {
             access_mode: capability.access_mode.as_str().to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn create_request(wanted: &CsiVolume) -> wire::CreateVolumeRequest {
 }
 
 /// Returns the volume that a storage system has created for `wanted`; `None`: the answer has no id.
-pub(super) fn created(wanted: CsiVolume, answer: wire::CreateVolumeResponse) -> Option<CsiVolume> {
+pub(crate) fn created(wanted: CsiVolume, answer: wire::CreateVolumeResponse) -> Option<CsiVolume> {
     let created = answer.volume.unwrap_or_default();
     let topologies = created.accessible_topology.into_iter();
     (!created.volume_id.is_empty()).then(|| CsiVolume {
@@ -67,7 +67,7 @@ pub(super) fn created(wanted: CsiVolume, answer: wire::CreateVolumeResponse) -> 
     })
 }
 
-pub(super) fn external_volume(entry: wire::list_volumes_response::Entry) -> v1::ExternalCsiVolume {
+pub(crate) fn external_volume(entry: wire::list_volumes_response::Entry) -> v1::ExternalCsiVolume {
     let volume = entry.volume.unwrap_or_default();
     let status = entry.status.unwrap_or_default();
     let condition = status.volume_condition.unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn external_volume(entry: wire::list_volumes_response::Entry) -> v1::
     }
 }
 
-pub(super) fn snapshot_view(snapshot: wire::Snapshot) -> v1::CsiSnapshot {
+pub(crate) fn snapshot_view(snapshot: wire::Snapshot) -> v1::CsiSnapshot {
     let time = snapshot.creation_time.unwrap_or_default();
     let seconds = u64::try_from(time.seconds).unwrap_or_default();
     let nanos = u64::try_from(time.nanos).unwrap_or_default();

@@ -11,7 +11,7 @@ use service_kit::{Transport, request as with_deadline};
 use tonic::{Status, Streaming};
 
 use crate::node_call;
-use crate::node_gateway::NodeGateway;
+use crate::node_calls::NodeCalls;
 
 /// The timeout until a node answers: it opens a file, and the connection may be new.
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,13 +21,13 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// The node cannot be reached, or refuses.
 pub async fn relay(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     source: LogSource,
     request: v1::LogsRequest,
 ) -> Result<impl Stream<Item = Result<v1::LogsChunk, Status>> + Send + use<>, Status> {
-    let chunks = ask_node(&gateway.config.transport, &source, request).await?;
-    let open = GaugeGuard::new(&gateway.metrics.log_relays);
-    let drain = gateway.drain.clone();
+    let chunks = ask_node(&calls.transport, &source, request).await?;
+    let open = GaugeGuard::new(&calls.metrics.log_relays);
+    let drain = calls.drain.clone();
     // Pulled by the caller's connection, so a slow caller slows the node down.
     Ok(chunks
         .map(move |chunk| {

@@ -9,7 +9,7 @@ use service_kit::request as with_deadline;
 use tonic::{Code, Status};
 
 use crate::node_call;
-use crate::node_gateway::NodeGateway;
+use crate::node_calls::NodeCalls;
 
 /// The timeout of the node's answer, which it has in memory; the connection may be new.
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,11 +19,11 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// The node cannot be reached, does not have the allocation, or is older than checks.
 pub async fn checks(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     target: &RestartTarget,
 ) -> Result<Vec<v1::AllocationCheck>, Status> {
     let node = &target.node;
-    let mut client = node_call::client(&gateway.config.transport, node)?;
+    let mut client = node_call::client(&calls.transport, node)?;
     let message = NodeChecksRequest {
         alloc_id: target.alloc_id.to_string(),
         secret: node.secret.clone(),

@@ -15,8 +15,8 @@ use state::Snapshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::keyring;
-use crate::node_gateway::NodeGateway;
+use crate::keyring::Keyring;
+use crate::keys;
 
 /// The interval of looks. Keys change by days; a replaced key file counts within it.
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -24,17 +24,17 @@ const INTERVAL: Duration = Duration::from_secs(600);
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
 /// Runs until stopped.
-pub(crate) async fn run(gateway: Arc<NodeGateway>, stop: CancellationToken) {
-    if !gateway.signer.has_file() {
+pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
+    if !keyring.signer.has_file() {
         stop.cancelled().await;
         return;
     }
-    let mut rng = gateway.core.ids.rng();
+    let mut rng = keyring.core.ids.rng();
     let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
     loop {
         let looked = tokio::select! {
             () = stop.cancelled() => return,
-            looked = look(&gateway) => looked,
+            looked = look(&keyring) => looked,
         };
         let pause = match looked {
             Ok(()) => {
@@ -43,7 +43,7 @@ pub(crate) async fn run(gateway: Arc<NodeGateway>, stop: CancellationToken) {
                 INTERVAL.mul_f64(rng.random_range(0.5..=1.0))
             }
             Err(failure) => {
-                gateway.metrics.keyring_failures.inc();
+                keyring.metrics.keyring_failures.inc();
                 let error = failure.message();
                 error!(
                     error,
@@ -59,13 +59,13 @@ pub(crate) async fn run(gateway: Arc<NodeGateway>, stop: CancellationToken) {
     }
 }
 
-async fn look(gateway: &NodeGateway) -> Result<(), Error> {
-    let keys = gateway.signer.read_file().await?;
-    let core = &gateway.core;
+async fn look(keyring: &Keyring) -> Result<(), Error> {
+    let keys = keyring.signer.read_file().await?;
+    let core = &keyring.core;
     let id = SigningKeyId::from_random(core.ids.next_u128());
     let now = core.now();
     let decide = |snapshot: &Snapshot| {
-        let write = keyring::maintain(snapshot, &keys, (id, now), gateway.signer.random())?;
+        let write = keys::maintain(snapshot, &keys, (id, now), keyring.signer.random())?;
         Ok(match write {
             None => Step::IfFresh(false),
             Some(write) => Step::Commit {
@@ -78,7 +78,7 @@ async fn look(gateway: &NodeGateway) -> Result<(), Error> {
     if core.execute(what, decide).await? {
         info!("the keys that sign identity tokens have changed");
     }
-    let resealed = gateway.variables().reseal(&keys).await?;
+    let resealed = keyring.variables().reseal(&keys).await?;
     if resealed > 0 {
         info!(resealed, "variables are sealed with the newest key");
     }

@@ -14,7 +14,7 @@ use tonic::{Code, Status, Streaming};
 use tracing::info;
 
 use crate::node_call;
-use crate::node_gateway::NodeGateway;
+use crate::node_calls::NodeCalls;
 
 /// The timeout until a node answers: it finds the task, and the connection may be new.
 const NODE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub async fn read_start(inputs: &mut Streaming<v1::ExecInput>) -> Result<v1::Exe
 /// # Errors
 /// The node cannot be reached, or refuses.
 pub async fn relay(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     target: &RestartTarget,
     caller: &Caller,
     start: v1::ExecStart,
@@ -69,7 +69,7 @@ pub async fn relay(
             secret: String::new(),
         });
     let messages = stream::once(future::ready(first)).chain(rest);
-    let mut client = node_call::client(&gateway.config.transport, &node)?;
+    let mut client = node_call::client(&calls.transport, &node)?;
     let outputs = match client.exec(with_deadline(messages, NODE_TIMEOUT)).await {
         Ok(response) => response.into_inner(),
         Err(status) if status.code() == Code::Unimplemented => {
@@ -77,8 +77,8 @@ pub async fn relay(
         }
         Err(status) => return Err(node_call::failure(&node, &status)),
     };
-    let open = GaugeGuard::new(&gateway.metrics.exec_relays);
-    let drain = gateway.drain.clone();
+    let open = GaugeGuard::new(&calls.metrics.exec_relays);
+    let drain = calls.drain.clone();
     // Pulled by the caller's connection, so a slow caller slows the command down.
     Ok(outputs
         .map(move |output| {

@@ -10,10 +10,10 @@ use tonic::Code;
 use tracing::info;
 use workload_identity::keyring::{self, KeyState};
 
-use crate::keyring::show;
-use crate::node_gateway::NodeGateway;
+use crate::keyring::Keyring;
+use crate::keys::show;
 
-impl NodeGateway {
+impl Keyring {
     /// Makes a key that signs from now on.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use tonic::{Code, Response, Status};
 use tracing::info;
 
 use crate::node_call;
-use crate::node_gateway::NodeGateway;
+use crate::node_calls::NodeCalls;
 
 /// The timeout of answers that need a look at a disk; the connection may be new.
 const FILES_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,12 +40,12 @@ const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// The node cannot be reached, or refuses.
 pub async fn list_files(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     target: AllocTarget,
     caller: &Caller,
     request: v1::ListFilesRequest,
 ) -> Result<v1::ListFilesResponse, Status> {
-    let (mut client, secret) = open(gateway, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node)?;
     audit(
         caller,
         &target,
@@ -69,11 +69,11 @@ pub async fn list_files(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn get_file(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     target: AllocTarget,
     request: v1::GetFileRequest,
 ) -> Result<v1::GetFileResponse, Status> {
-    let (mut client, secret) = open(gateway, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node)?;
     let request = v1::GetFileRequest {
         alloc_id: target.alloc_id.to_string(),
         ..request
@@ -91,12 +91,12 @@ pub async fn get_file(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn read_file(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     target: AllocTarget,
     caller: &Caller,
     request: v1::ReadFileRequest,
 ) -> Result<impl Stream<Item = Result<v1::FileChunk, Status>> + Send + use<>, Status> {
-    let (mut client, secret) = open(gateway, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node)?;
     audit(caller, &target, &request.path, "file of an allocation read");
     let request = v1::ReadFileRequest {
         alloc_id: target.alloc_id.to_string(),
@@ -108,8 +108,8 @@ pub async fn read_file(
     };
     let asked = with_deadline(request, FILES_TIMEOUT);
     let chunks = answer(&target.node, "reads files", client.read_file(asked).await)?;
-    let open = GaugeGuard::new(&gateway.metrics.file_relays);
-    let drain = gateway.drain.clone();
+    let open = GaugeGuard::new(&calls.metrics.file_relays);
+    let drain = calls.drain.clone();
     // Pulled by the caller's connection, so a slow caller slows the node down.
     Ok(chunks
         .map(move |chunk| {
@@ -124,7 +124,7 @@ pub async fn read_file(
 /// # Errors
 /// The node cannot be reached, refuses, or does not answer, which leaves the outcome open.
 pub async fn signal(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     asked: &SignalTarget,
     caller: &Caller,
 ) -> Result<v1::SignalAllocationResponse, Status> {
@@ -134,7 +134,7 @@ pub async fn signal(
         signal,
     } = asked;
     let node = &target.node;
-    let (mut client, secret) = open(gateway, node)?;
+    let (mut client, secret) = open(calls, node)?;
     info!(%caller, alloc_id = %target.alloc_id, task, signal, "signal asked for");
     let request = v1::SignalAllocationRequest {
         alloc_id: target.alloc_id.to_string(),
@@ -163,11 +163,11 @@ pub async fn signal(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn alloc_stats(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     target: AllocTarget,
     task: String,
 ) -> Result<v1::GetAllocationStatsResponse, Status> {
-    let (mut client, secret) = open(gateway, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node)?;
     let request = v1::GetAllocationStatsRequest {
         alloc_id: target.alloc_id.to_string(),
         task,
@@ -189,10 +189,10 @@ pub async fn alloc_stats(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn host_stats(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     node: &AllocNode,
 ) -> Result<v1::GetNodeStatsResponse, Status> {
-    let (mut client, secret) = open(gateway, node)?;
+    let (mut client, secret) = open(calls, node)?;
     let asked = with_deadline(NodeHostStatsRequest { secret }, STATS_TIMEOUT);
     answer(node, "measures its machine", client.host_stats(asked).await)
 }
@@ -202,10 +202,10 @@ pub async fn host_stats(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn get_meta(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     node: &AllocNode,
 ) -> Result<v1::GetNodeMetaResponse, Status> {
-    let (mut client, secret) = open(gateway, node)?;
+    let (mut client, secret) = open(calls, node)?;
     let asked = with_deadline(NodeGetMetaRequest { secret }, META_TIMEOUT);
     answer(node, "has dynamic metadata", client.get_meta(asked).await)
 }
@@ -215,12 +215,12 @@ pub async fn get_meta(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn apply_meta(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     node: &AllocNode,
     caller: &Caller,
     request: v1::ApplyNodeMetaRequest,
 ) -> Result<v1::ApplyNodeMetaResponse, Status> {
-    let (mut client, secret) = open(gateway, node)?;
+    let (mut client, secret) = open(calls, node)?;
     let set: Vec<&String> = request.set.keys().collect();
     info!(%caller, node_id = %node.id, ?set, unset = ?request.unset, "node metadata changed");
     let request = NodeApplyMetaRequest {
@@ -236,11 +236,11 @@ pub async fn apply_meta(
 /// # Errors
 /// As those of [`list_files`].
 pub async fn refresh(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     node: &AllocNode,
     caller: &Caller,
 ) -> Result<v1::RefreshNodeResponse, Status> {
-    let (mut client, secret) = open(gateway, node)?;
+    let (mut client, secret) = open(calls, node)?;
     info!(%caller, node_id = %node.id, "fingerprint of a node asked for");
     let asked = with_deadline(NodeRefreshRequest { secret }, REFRESH_TIMEOUT);
     answer(node, "refreshes on request", client.refresh(asked).await)
@@ -248,10 +248,10 @@ pub async fn refresh(
 
 /// Returns a client of the node, and the node's secret.
 fn open(
-    gateway: &NodeGateway,
+    calls: &NodeCalls,
     node: &AllocNode,
 ) -> Result<(NodeFilesClient<TracedChannel>, String), Status> {
-    let client = node_call::client(&gateway.config.transport, node)?;
+    let client = node_call::client(&calls.transport, node)?;
     Ok((client, node.secret.clone()))
 }
 

@@ -1,0 +1,19 @@
+//! The keys of a gateway: those that sign identity tokens, those that seal them, and variables, which are
+//! sealed with the same.
+//!
+//! In reading order: [`Keyring`] is the state of all of it. [`signer`] reads the file of key-encryption keys
+//! and has the active signing key, [`maintenance`] is the loop that rotates keys, and `requests` answers
+//! operators. [`variables`] reads, changes and seals variables. The crate `workload-identity` decides about
+//! rotation, the crate `admission` about requests.
+
+mod keyring;
+pub mod keys;
+pub mod maintenance;
+mod metrics;
+mod requests;
+pub mod signer;
+pub mod variables;
+
+pub use keyring::Keyring;
+pub use metrics::Metrics;
+pub use signer::KeyringFile;

@@ -1,0 +1,14 @@
+//! The state that all calls of nodes share.
+
+use service_kit::{CancellationToken, Transport};
+
+use crate::metrics::Metrics;
+
+/// The way to nodes, and the relays that are open. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct NodeCalls {
+    pub transport: Transport,
+    pub metrics: Metrics,
+    /// Ends the relays.
+    pub drain: CancellationToken,
+}

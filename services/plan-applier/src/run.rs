@@ -9,6 +9,7 @@ use applier::{Answer, Applier, Effect, Event, PlanVerification, Ticket};
 use model::{NodeId, PlanResult, Timestamp};
 use service_kit::Clock;
 use state::Snapshot;
+use store::pace::commit_interval;
 use store::{Replica, Writer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -26,12 +27,6 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Nodes, and placements, of a plan that the loop verifies itself: it takes some ten microseconds, and
 /// so does the way to another thread.
 const SMALL_PLAN: (usize, usize) = (16, 64);
-
-/// The shortest and the longest interval between two commits while small plans come in side by side:
-/// they gather meanwhile, because a transaction costs the store and each replica the same however
-/// little it writes. In between it is twice the time that a commit takes.
-const COMMIT_INTERVAL: (Duration, Duration) =
-    (Duration::from_millis(10), Duration::from_millis(20));
 
 /// The dependencies of the loop.
 pub(crate) struct Context<S = Writer> {
@@ -227,8 +222,7 @@ impl<S: Store> Loop<S> {
         if unanswered < 2 {
             return;
         }
-        let took = self.commit_began.elapsed() * 2;
-        let interval = took.clamp(COMMIT_INTERVAL.0, COMMIT_INTERVAL.1);
+        let interval = commit_interval(self.commit_began.elapsed());
         self.held_until = Some(self.commit_began + interval);
         self.applier.hold();
     }

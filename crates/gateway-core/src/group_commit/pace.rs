@@ -1,14 +1,8 @@
-//! The pace of groups: how long the loop lets requests gather after a commit.
+//! The pace of groups: whether the loop lets requests gather after a commit. How long: `store::pace`.
 
-use std::time::Duration;
-
+use store::pace::commit_interval;
 use tokio::time::Instant;
 
-/// The shortest interval between two groups under load: a hundred transactions a second from each
-/// gateway leave most of the store to plans.
-const INTERVAL: Duration = Duration::from_millis(10);
-/// The longest: well below the time that a user notices.
-const INTERVAL_MAX: Duration = Duration::from_millis(20);
 /// Groups of one in a row after which requests count as coming one after the other: then a wait would
 /// only delay them.
 const LONE_GROUPS: u32 = 4;
@@ -40,12 +34,16 @@ impl Pace {
             return now;
         }
         let took = now.saturating_duration_since(began);
-        began + (took * 2).clamp(INTERVAL, INTERVAL_MAX)
+        began + commit_interval(took)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use store::pace::COMMIT_INTERVAL_MIN as INTERVAL;
+
     use super::*;
 
     #[test]
@@ -59,15 +57,5 @@ mod tests {
             assert_eq!(pace.next_after(1, began, now), began + INTERVAL);
         }
         assert_eq!(pace.next_after(1, began, now), now, "alone again");
-    }
-
-    #[test]
-    fn a_slow_store_gets_larger_groups() {
-        let mut pace = Pace::default();
-        let began = Instant::now();
-        let mut after = |took| pace.next_after(9, began, began + Duration::from_millis(took));
-        assert_eq!(after(8), began + Duration::from_millis(16));
-        let late = after(500);
-        assert_eq!(late, began + INTERVAL_MAX, "already over, so at once");
     }
 }

@@ -85,6 +85,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "lifecycle",
             "periodic-launch",
             "identity",
+            "spec",
             "suggest",
             "workload-identity",
         ],

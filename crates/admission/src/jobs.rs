@@ -1,6 +1,7 @@
 //! Requests to change a job.
 //!
-//! In reading order: [`decision`] is what every decider takes and returns; [`mod@register`],
+//! In reading order: [`decision`] is what every decider takes and returns; [`submitted`] reads the job of a
+//! file; [`mod@register`],
 //! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, and [`marks`]
 //! calls them stable and tags them. [`mod@dispatch`], [`mod@force`], [`mod@evaluate`],
 //! [`mod@scale`] and [`mod@stop_alloc`] are the other operations; [`shutdown_delay`] is about stops
@@ -33,6 +34,7 @@ pub mod revert;
 pub mod scale;
 pub mod shutdown_delay;
 pub mod stop_alloc;
+pub mod submitted;
 #[cfg(test)]
 mod tests;
 mod version_at;
@@ -43,3 +45,4 @@ pub use deregister::{DeregisterRequest, deregister};
 pub use refusal::{FoundIndex, JobRefusal};
 pub use register::{Preserve, RegisterRequest, register, validate};
 pub use revert::{RevertRequest, revert};
+pub use submitted::SubmittedJob;

@@ -7,7 +7,7 @@ use admission::cluster::deletion::Deletion;
 use admission::jobs::alloc_node::AllocNode;
 use csi::Method;
 use csi::v1 as wire;
-use gateway_core::{Error, Step};
+use gateway_core::Error;
 use model::{CsiVolume, CsiVolumeKey, Namespace};
 use node_calls::plugin;
 use proto::v1;
@@ -71,41 +71,39 @@ impl CsiVolumes {
     /// # Errors
     /// It is in use, or the plugin refuses.
     pub async fn delete(&self, key: &CsiVolumeKey) -> Result<u64, Error> {
-        let core = &self.core;
         let what = || format!("volume {}", key.id);
         let missing = || CsiRefusal::NoVolume(key.id.to_string());
-        let marking = core.execute(what, |snapshot: &Snapshot| {
-            let step = deregister::deregister(snapshot, key, false)?;
-            if step.is_none() {
-                return Err(missing().into());
-            }
-            let stored = snapshot.csi_volume(key).ok_or_else(missing)?;
-            Ok(Step::Commit {
-                writes: vec![deregister::mark(stored, true)],
-                answer: Box::new(|revision| revision),
+        let released = |is_marked| async move {
+            Ok(match is_marked {
+                true => Some(self.release(key).await),
+                false => None,
             })
-        });
-        let marked = marking.await?;
-        let snapshot = core.wait_for(marked, core.deadline()).await?;
-        let deleted = self.delete_marked(&snapshot, key).await;
-        if let Err(error) = deleted {
-            self.unmark(key).await?;
-            return Err(error);
-        }
-        self.deregister(key, false).await
+        };
+        let decide = |snapshot: &Snapshot, _: Option<&()>, released: &Option<Result<(), Error>>| {
+            let released = released.as_ref().map(|released| match released {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.with_cause(error.message())),
+            });
+            let step = deregister::delete(snapshot, key, released)?;
+            Ok(((), step.ok_or_else(missing)?))
+        };
+        let deleted = self.core.delete_with_users(what, released, decide).await;
+        deleted.map(|((), index)| index)
     }
 
-    async fn delete_marked(&self, snapshot: &Snapshot, key: &CsiVolumeKey) -> Result<(), Error> {
+    /// Lets the storage system delete a marked volume.
+    async fn release(&self, key: &CsiVolumeKey) -> Result<(), Error> {
+        let snapshot = self.core.replica.snapshot();
         // The mark excludes new users; this finds those that came before it.
         if let Some(Deletion::TakeBack { refusal, .. }) =
-            deregister::deregister(snapshot, key, false)?
+            deregister::deregister(&snapshot, key, false)?
         {
             return Err(refusal.into());
         }
         let stored = snapshot.csi_volume(key);
         let stored = stored.ok_or_else(|| CsiRefusal::NoVolume(key.id.to_string()))?;
         let plugin_id = &stored.value.plugin_id;
-        let node = controller::find(snapshot, plugin_id, Ability::Create, 0)?;
+        let node = controller::find(&snapshot, plugin_id, Ability::Create, 0)?;
         let request = wire::DeleteVolumeRequest {
             volume_id: stored.value.external_id.clone(),
             secrets: Default::default(),
@@ -113,20 +111,6 @@ impl CsiVolumes {
         let about = (plugin_id.as_str(), Method::DeleteVolume);
         let _: wire::DeleteVolumeResponse = self.call(&node, about, &request).await?;
         Ok(())
-    }
-
-    async fn unmark(&self, key: &CsiVolumeKey) -> Result<(), Error> {
-        let what = || format!("volume {}", key.id);
-        let decide = |snapshot: &Snapshot| {
-            Ok(match snapshot.csi_volume(key) {
-                Some(stored) if stored.value.deleting => Step::Commit {
-                    writes: vec![deregister::mark(stored, false)],
-                    answer: Box::new(|_| ()),
-                },
-                _ => Step::IfFresh(()),
-            })
-        };
-        self.core.execute(what, decide).await
     }
 
     /// Lists the volumes of a storage system, registered or not.

@@ -29,17 +29,18 @@ impl Core {
         T: Send + Sync + 'static,
         R: Into<Error> + Send + 'static,
     {
-        let nothing = || async { Ok(()) };
+        let nothing = |_| async { Ok(()) };
         let decide = |snapshot: &Snapshot, target: Option<&T>, (): &()| decide(snapshot, target);
         self.delete_with_users(what, nothing, decide).await
     }
 
     /// As [`Self::delete_in_two_steps`], for an object with users that no replica holds: `users`
-    /// reads them from the store before each step.
+    /// reads or releases them before each step, and gets whether this deletion has marked the object.
+    /// The replica shows that mark.
     pub async fn delete_with_users<T, R, U, Reading>(
         &self,
         what: impl Fn() -> String + Send + Copy,
-        users: impl Fn() -> Reading + Send,
+        users: impl Fn(bool) -> Reading + Send,
         decide: impl Fn(&Snapshot, Option<&T>, &U) -> Result<(T, Deletion<R>), Error> + Send + Sync,
     ) -> Result<(T, u64), Error>
     where
@@ -50,7 +51,7 @@ impl Core {
     {
         let mut marked: Option<T> = None;
         for _ in 0..=MAX_MARKS {
-            let users = users().await?;
+            let users = users(marked.is_some()).await?;
             let decide = |snapshot: &Snapshot| {
                 let (target, deletion) = decide(snapshot, marked.as_ref(), &users)?;
                 Ok(step(target, deletion))

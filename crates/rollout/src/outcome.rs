@@ -139,12 +139,11 @@ pub fn fail(
     action.with([create_eval(&deployment.value, &job.value, eval_id, now)])
 }
 
-/// Returns the transaction that fails a deployment without reverting its job. It is used where both
-/// together exceed a transaction: a rollout that could not end would be worse.
-pub fn without_revert(mut action: Action) -> Action {
-    if action.job().is_none() {
-        return action;
-    }
+/// Returns the action to write instead of one that exceeds a transaction: the same failure of the
+/// deployment without the revert of its job, because a rollout that could not end would be worse. `None`:
+/// the action has no revert, so nothing of it can be left out.
+pub fn without_revert(mut action: Action) -> Option<Action> {
+    action.job()?;
     // The compare of the node pool goes too: without the revert no job joins it. So do the deletions
     // of old versions, which make room for the new one.
     action.writes.retain(|write| {
@@ -156,7 +155,7 @@ pub fn without_revert(mut action: Action) -> Action {
         *description = description.replacen(" - rolling back to", " - not rolling back to", 1);
         description.push_str(" as the job is too large to be stored together with that");
     }
-    action
+    Some(action)
 }
 
 /// Returns the transaction that cancels a deployment whose job is gone.

@@ -120,8 +120,8 @@ pub fn update(
         }));
     };
     set_trace_parent(&mut action.writes, request.trace_parent);
-    if action.job().is_some() && !fits(&action.writes) {
-        action = outcome::without_revert(action);
+    if !fits(&action.writes) {
+        action = outcome::without_revert(action.clone()).unwrap_or(action);
     }
     let is_written = action.deployment().is_some();
     let reverted = action.job();

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{ComparableResources, Node};
-use nix::sys::statvfs::statvfs;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -24,6 +23,7 @@ pub use self::source::{Reserved, Source};
 pub use self::usage::read_usage;
 use self::usage::{TaskInUse, tasks_in_use};
 use crate::context::Drivers;
+use crate::file_system::FileSystem;
 
 const MIB: u64 = 1 << 20;
 
@@ -89,15 +89,14 @@ impl Levels {
                 ConstGauge::new(shown(bytes)).encode(family.encode_family(labels)?)?;
             }
         }
-        if let Some(found) = self.alloc_dir.as_deref().and_then(|it| statvfs(it).ok()) {
-            let size = |blocks: u64| blocks.saturating_mul(found.fragment_size());
+        if let Some(found) = self.alloc_dir.as_deref().and_then(FileSystem::read) {
             let help = "File system with the allocations' files, in bytes, by kind";
             let mut family =
                 encoder.encode_descriptor("host_disk_bytes", help, None, MetricType::Gauge)?;
             for (kind, bytes) in [
-                ("size", size(found.blocks())),
-                ("used", size(found.blocks() - found.blocks_free())),
-                ("available", size(found.blocks_available())),
+                ("size", found.size()),
+                ("used", found.used()),
+                ("available", found.available()),
             ] {
                 let labels = &[("kind", kind)];
                 ConstGauge::new(shown(bytes)).encode(family.encode_family(labels)?)?;

@@ -14,7 +14,7 @@
 //! registers those of `consul_services` in Consul;
 //! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
 //! changed template; [`exec`] runs commands beside tasks, `signal` sends signals to them; [`measurement`] measures what they and the
-//! machine use on request; [`levels`] has the metrics that are read at each
+//! machine use on request; [`file_system`] reads the usage of a disk; [`levels`] has the metrics that are read at each
 //! scrape.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
@@ -30,6 +30,7 @@ pub mod context;
 pub mod csi_volumes;
 mod data_source;
 pub mod exec;
+pub mod file_system;
 pub mod handle;
 mod identities;
 pub mod leftovers;

@@ -51,14 +51,14 @@ impl Performer {
         set_trace_parent(&mut action.writes, &current_trace_parent());
         let mut written = self.write(&action).await;
         if let CommitOutcome::TooLarge(error) = &written
-            && action.job().is_some()
+            && let Some(smaller) = outcome::without_revert(action.clone())
         {
             let error = chain(error);
             warn!(
                 error,
                 "deployment fails without the revert, which is too large for a transaction"
             );
-            written = self.write(&outcome::without_revert(action.clone())).await;
+            written = self.write(&smaller).await;
         }
         match written {
             CommitOutcome::Done { revision } => {

@@ -8,6 +8,7 @@ use state::{Entity, Key, Snapshot, Write, job_versions};
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
+use super::submitted::SubmittedJob;
 use super::version_at::{version_at, version_written_by};
 use super::writes::{begin, evaluated, evaluation};
 use super::{consul_clusters, dispatch, docker_config, namespace_rules};
@@ -35,7 +36,7 @@ pub struct Preserve {
     pub resources: bool,
 }
 
-/// Decides on the registration of `job`, which [`jobspec::canonicalise`] returned.
+/// Decides on the registration of `job`, which a [`SubmittedJob`] returned.
 ///
 /// # Errors
 /// See [`JobRefusal`].
@@ -79,17 +80,14 @@ pub fn propose_dry_run(
 /// its registration, whose size the caller checks; none if the stored job of this name refuses them,
 /// which is not the file's fault.
 ///
-/// `names_no_pool`: the file leaves the node pool to its namespace.
-///
 /// # Errors
 /// All invalid fields.
 pub fn validate(
     snapshot: &Snapshot,
-    job: &Job,
-    names_no_pool: bool,
+    submitted: &SubmittedJob,
     context: &RequestContext,
 ) -> Result<Vec<Write>, FieldErrors> {
-    let job = namespace_rules::with_node_pool(snapshot, job, names_no_pool);
+    let job = submitted.in_pool(snapshot);
     namespace_rules::admit(snapshot, &job)?;
     docker_config::check(&job)?;
     consul_clusters::check(&job)?;

@@ -128,7 +128,7 @@ fn a_revert_deletes_the_versions_beyond_the_limit() {
         .collect();
     // Version 0 is stable and kept; with the reverted one, six are left.
     assert_eq!(deleted, [1, 2, 3]);
-    assert_eq!(outcome::without_revert(whole).writes.len(), 2);
+    assert_eq!(outcome::without_revert(whole).unwrap().writes.len(), 2);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn without_its_revert_a_failure_says_so_and_leaves_the_job_alone() {
     let mut fixture = failing();
     let whole = fixture.action();
     assert!(whole.job().is_some());
-    let less = outcome::without_revert(whole.clone());
+    let less = outcome::without_revert(whole.clone()).unwrap();
     assert_eq!(less.job(), None);
     assert_eq!(less.eval(), whole.eval());
     assert_eq!(less.writes.len(), 2, "the deployment and the evaluation");
@@ -145,4 +145,5 @@ fn without_its_revert_a_failure_says_so_and_leaves_the_job_alone() {
         "Failed due to unhealthy allocations - not rolling back to job version 0 as the job is too \
          large to be stored together with that"
     );
+    assert_eq!(outcome::without_revert(less), None, "nothing more to leave out");
 }

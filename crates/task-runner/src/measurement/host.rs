@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nix::sys::statvfs::statvfs;
-
 use super::MOMENT;
+use crate::file_system::FileSystem;
 use crate::levels::machine::{self, Memory};
 
 /// The most file systems of one measurement: machines with containers have many mounts of few disks.
@@ -170,26 +169,14 @@ fn unescape(word: &str) -> String {
         .replace("\\134", "\\")
 }
 
-#[expect(clippy::cast_precision_loss, reason = "percentages have few digits")]
 fn disk(mount: Mount) -> Option<Disk> {
-    let found = statvfs(mount.point.as_str()).ok()?;
-    let size = |blocks: u64| blocks.saturating_mul(found.fragment_size());
-    let used = found.blocks().saturating_sub(found.blocks_free());
-    let share = |part: u64, whole: u64| {
-        if whole == 0 {
-            0.0
-        } else {
-            100.0 * part as f64 / whole as f64
-        }
-    };
-    let inodes = found.files();
+    let found = FileSystem::read(Path::new(&mount.point))?;
     Some(Disk {
-        size: size(found.blocks()),
-        used: size(used),
-        available: size(found.blocks_available()),
-        // Of what users may use, as `df` counts it.
-        used_percent: share(used, used.saturating_add(found.blocks_available())),
-        inodes_used_percent: share(inodes.saturating_sub(found.files_free()), inodes),
+        size: found.size(),
+        used: found.used(),
+        available: found.available(),
+        used_percent: found.disk_share().percent(),
+        inodes_used_percent: found.inode_share().percent(),
         device: mount.device,
         mount_point: mount.point,
         has_allocations: mount.has_allocations,

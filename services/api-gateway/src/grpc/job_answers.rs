@@ -2,8 +2,7 @@
 
 use admission::jobs::{Answer, Decision};
 use gateway_core::Step;
-use model::{EvalId, FieldErrors, Timestamp};
-use proto::v1;
+use model::{EvalId, Timestamp};
 
 /// Converts a decision; the answer is `None` if there is no such job.
 pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
@@ -26,15 +25,3 @@ pub(super) fn nanoseconds(time: Option<Timestamp>) -> u64 {
     time.map_or(0, |time| time.0)
 }
 
-pub(super) fn read_spec(job: Option<v1::Job>) -> Result<v1::Job, FieldErrors> {
-    job.ok_or_else(|| {
-        let mut errors = FieldErrors::default();
-        errors.push("job", "missing: want the job to register");
-        errors
-    })
-}
-
-/// Tells whether a job takes the default node pool of its namespace.
-pub(super) fn names_no_pool(spec: &v1::Job) -> bool {
-    spec.node_pool.as_deref().is_none_or(str::is_empty)
-}

@@ -2,12 +2,10 @@
 
 use admission::jobs::shutdown_delay::skip_delays;
 use admission::jobs::{
-    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, namespace_rules, region,
-    request_id,
+    self, DeregisterRequest, Preserve, RegisterRequest, RequestContext, SubmittedJob, request_id,
 };
 use gateway_core::{Error, Step, too_large};
-use jobspec::CanonicalJob;
-use model::{FieldErrors, Job, JobKey, Timestamp};
+use model::{FieldErrors, JobKey, Timestamp};
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use state::Snapshot;
@@ -15,7 +13,7 @@ use store::SizeClass;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::job_answers::{eval_text, names_no_pool, nanoseconds, read_spec, step};
+use super::job_answers::{eval_text, nanoseconds, step};
 use super::query::{Api, List, open, reply};
 use crate::gateway::Work;
 use crate::reads::index::JOB_TABLES;
@@ -39,22 +37,17 @@ impl Jobs for Api {
         request: Request<v1::ValidateJobRequest>,
     ) -> Result<Response<v1::ValidateJobResponse>, Status> {
         let now = self.gateway.core.now();
-        let checked = read_spec(request.into_inner().job).and_then(|spec| {
-            let admitted = self.canonical(&spec, now)?;
-            Ok((names_no_pool(&spec), admitted))
-        });
-        let result = match checked {
-            Ok((names_no_pool, admitted)) => {
+        let result = match self.submitted(request.into_inner().job.as_ref(), now) {
+            Ok(submitted) => {
                 let snapshot = self.gateway.core.fresh().await?;
-                self.check(&snapshot, &admitted.job, names_no_pool, now)
-                    .map(|()| admitted)
+                self.check(&snapshot, &submitted, now).map(|()| submitted)
             }
             Err(errors) => Err(errors),
         };
         Ok(Response::new(match result {
-            Ok(admitted) => v1::ValidateJobResponse {
+            Ok(submitted) => v1::ValidateJobResponse {
                 violations: Vec::new(),
-                warnings: admitted.warnings,
+                warnings: submitted.warnings,
             },
             Err(errors) => v1::ValidateJobResponse {
                 violations: errors.0.into_iter().map(Into::into).collect(),
@@ -194,23 +187,20 @@ impl Jobs for Api {
 }
 
 impl Api {
-    /// Returns the job that a spec asks for, in this cluster's region.
-    pub(super) fn canonical(
+    /// Reads a submitted job, in this cluster's region.
+    pub(super) fn submitted(
         &self,
-        spec: &v1::Job,
+        spec: Option<&v1::Job>,
         now: Timestamp,
-    ) -> Result<CanonicalJob, FieldErrors> {
-        let mut admitted = jobspec::canonicalise(spec, now)?;
-        region::put_in(&mut admitted.job, &self.gateway.config.tls.region)?;
-        Ok(admitted)
+    ) -> Result<SubmittedJob, FieldErrors> {
+        SubmittedJob::read(spec, &self.gateway.config.tls.region, now)
     }
 
     /// Checks a job file, and that its registration fits into a transaction.
     fn check(
         &self,
         snapshot: &Snapshot,
-        job: &Job,
-        names_no_pool: bool,
+        submitted: &SubmittedJob,
         now: Timestamp,
     ) -> Result<(), FieldErrors> {
         let core = &self.gateway.core;
@@ -218,7 +208,7 @@ impl Api {
             now,
             ..self.request_context()
         };
-        let writes = jobs::validate(snapshot, job, names_no_pool, &context)?;
+        let writes = jobs::validate(snapshot, submitted, &context)?;
         let Err(failure) = core.writer.txn().with(&writes) else {
             return Ok(());
         };
@@ -231,11 +221,8 @@ impl Api {
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
         let now = gateway.core.now();
-        let spec = read_spec(request.job)?;
-        let names_no_pool = names_no_pool(&spec);
-        let admitted = self.canonical(&spec, now)?;
-        let job = admitted.job;
-        let key = job.key();
+        let submitted = self.submitted(request.job.as_ref(), now)?;
+        let key = submitted.key();
         let derive = |id: &str| request_id::eval_id(&key, id);
         let context = self.request_context_of(&request.request_id, derive)?;
         let eval_id = context.eval_id;
@@ -250,7 +237,7 @@ impl Api {
             max_open_evals: gateway.config.max_open_evals,
         };
         let decide = |snapshot: &Snapshot| {
-            let job = namespace_rules::with_node_pool(snapshot, &job, names_no_pool);
+            let job = submitted.in_pool(snapshot);
             let decision = jobs::register(snapshot, &job, &asked, &context)?;
             Ok(Work {
                 is_new: decision.adds_work(),
@@ -274,7 +261,7 @@ impl Api {
             eval_id: eval_text(answer),
             eval_create_index: answer.eval_create_index(),
             job_modify_index: answer.job_modify_index,
-            warnings: admitted.warnings,
+            warnings: submitted.warnings,
             index: answer.index,
             changed: answer.changed,
             next_periodic_launch_ns: nanoseconds(answer.next_launch),

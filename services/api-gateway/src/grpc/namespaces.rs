@@ -71,7 +71,7 @@ impl Namespaces for Api {
         let name = request.into_inner().name;
         let what = || format!("namespace {name}");
         let core = &self.gateway.core;
-        let variables = || async {
+        let variables = |_| async {
             let counted = core.client.count_variables(&name).await;
             let (count, revision) = counted.map_err(gateway_core::transactions::read_failure)?;
             Ok(VariableCount { count, revision })

@@ -1,7 +1,7 @@
 //! `kafila.v1.Jobs.Plan`: a dry run of a registration.
 
 use admission::jobs::register::propose_dry_run;
-use admission::jobs::{RequestContext, namespace_rules};
+use admission::jobs::RequestContext;
 use dry_run::{DryRun, dry_run};
 use gateway_core::Error;
 use model::EvalId;
@@ -11,7 +11,7 @@ use store::SizeClass;
 use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
-use super::job_answers::{names_no_pool, nanoseconds, read_spec};
+use super::job_answers::nanoseconds;
 use super::query::Api;
 
 /// The id of the evaluation, which is never written, and the seed of the scheduler. Both are constant,
@@ -27,9 +27,8 @@ impl Api {
         let gateway = &self.gateway;
         let began = Instant::now();
         let now = gateway.core.now();
-        let spec = read_spec(request.job)?;
-        let admitted = self.canonical(&spec, now)?;
-        let key = admitted.job.key();
+        let submitted = self.submitted(request.job.as_ref(), now)?;
+        let key = submitted.key();
         // The caller may register with this index later, so the state has to be fresh.
         let snapshot = gateway.core.fresh().await?;
         let index = snapshot.index();
@@ -38,8 +37,7 @@ impl Api {
             now,
             trace_parent: String::new(),
         };
-        let job = namespace_rules::with_node_pool(&snapshot, &admitted.job, names_no_pool(&spec));
-        let job = job.into_owned();
+        let job = submitted.in_pool(&snapshot).into_owned();
         let proposal = propose_dry_run(&snapshot, &job, &context)?;
         // A registration would be refused alike.
         gateway.core.transaction(SizeClass::New, &proposal.writes)?;
@@ -61,7 +59,7 @@ impl Api {
             failed_task_groups = found.failed_task_groups.len(), "dry run of a job"
         );
         Ok(v1::PlanJobResponse {
-            warnings: admitted.warnings,
+            warnings: submitted.warnings,
             index,
             next_periodic_launch_ns,
             ..answer(&before, &found)

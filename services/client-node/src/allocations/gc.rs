@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lifecycle::gc::{Reason, Thresholds, Usage, WarningThrottle, choose, reason};
-use nix::sys::statvfs::statvfs;
 use service_kit::CancellationToken;
 use task_runner::Progress;
+use task_runner::file_system::FileSystem;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
@@ -98,14 +98,9 @@ fn log_nothing_to_collect(reason: Reason, usage: Usage, count: usize, thresholds
 
 /// Reads the usage of the file system; on error it counts as empty.
 fn measure(directory: &Path) -> Usage {
-    let percent = |used: u64, total: u64| (used * 100).checked_div(total).unwrap_or(0);
-    statvfs(directory).map_or(Usage::default(), |found| Usage {
-        // Blocks reserved for root count as used, as in df(1).
-        disk: percent(
-            found.blocks() - found.blocks_free(),
-            found.blocks() - found.blocks_free() + found.blocks_available(),
-        ),
-        inodes: percent(found.files() - found.files_free(), found.files()),
+    FileSystem::read(directory).map_or(Usage::default(), |found| Usage {
+        disk: found.disk_share().whole_percent(),
+        inodes: found.inode_share().whole_percent(),
     })
 }
 

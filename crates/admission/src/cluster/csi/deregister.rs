@@ -1,4 +1,4 @@
-//! Deregistration of volumes that no allocation uses, in two steps.
+//! Deregistration and deletion of volumes that no allocation uses, in two steps.
 
 use model::{CsiVolume, CsiVolumeKey, Indexed};
 use placement::csi::holders;
@@ -26,8 +26,43 @@ pub fn deregister(
     deletion::next_step(stored.value.deleting, in_use, |it| mark(stored, it), delete).map(Some)
 }
 
+/// Decides on the next step of deleting a volume, which the storage system deletes between mark and
+/// deregistration; `None`: there is none of that id. `released` is the storage system's answer since the mark;
+/// `None`: it was not asked.
+///
+/// # Errors
+/// Allocations use it, or it is attached.
+pub fn delete<R>(
+    snapshot: &Snapshot,
+    key: &CsiVolumeKey,
+    released: Option<Result<(), R>>,
+) -> Result<Option<Deletion<R>>, CsiRefusal>
+where
+    R: From<CsiRefusal>,
+{
+    let Some(stored) = snapshot.csi_volume(key) else {
+        return Ok(None);
+    };
+    let step = match (deregister(snapshot, key, false)?, released) {
+        (None, _) => return Ok(None),
+        (Some(Deletion::TakeBack { write, refusal }), _) => Deletion::TakeBack {
+            write,
+            refusal: refusal.into(),
+        },
+        (Some(Deletion::Delete(writes)), Some(Ok(()))) => Deletion::Delete(writes),
+        (Some(Deletion::Delete(_)), Some(Err(refusal))) => Deletion::TakeBack {
+            write: mark(stored, false),
+            refusal,
+        },
+        // An earlier deletion left its mark.
+        (Some(Deletion::Delete(_)), None) => Deletion::Mark(mark(stored, true)),
+        (Some(Deletion::Mark(write)), _) => Deletion::Mark(write),
+    };
+    Ok(Some(step))
+}
+
 /// Returns the write that sets or removes the mark of a deletion.
-pub fn mark(stored: &Indexed<CsiVolume>, deleting: bool) -> Write {
+fn mark(stored: &Indexed<CsiVolume>, deleting: bool) -> Write {
     let volume = CsiVolume {
         deleting,
         ..stored.value.clone()

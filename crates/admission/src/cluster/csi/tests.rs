@@ -342,6 +342,44 @@ fn a_volume_is_deregistered_once_nothing_uses_it_and_it_is_detached() {
 }
 
 #[test]
+fn a_volume_is_deleted_between_its_mark_and_its_deregistration() {
+    let mut fixture = Fixture::new(AccessMode::SingleNodeWriter);
+    let key = fixture.key(0).volume;
+    let ask = |fixture: &Fixture, released: Option<Result<(), CsiRefusal>>| {
+        deregister::delete(&fixture.stored.snapshot(), &key, released)
+    };
+    let refused = || CsiRefusal::NoVolume("vol-1".into());
+    let Ok(Some(Deletion::Mark(write))) = ask(&fixture, None) else {
+        panic!("the storage system keeps it until it is marked");
+    };
+    fixture.stored.commit(&[write]);
+    // As after the end of a gateway between mark and call.
+    let again = ask(&fixture, None);
+    assert!(matches!(again, Ok(Some(Deletion::Mark(_)))), "{again:?}");
+    let Ok(Some(Deletion::TakeBack { refusal, .. })) = ask(&fixture, Some(Err(refused()))) else {
+        panic!("the storage system refuses");
+    };
+    assert_eq!(refusal, refused());
+    let used = fixture.place(1, 0);
+    let Ok(Some(Deletion::TakeBack { write, refusal })) = ask(&fixture, Some(Ok(()))) else {
+        panic!("an allocation uses it");
+    };
+    assert!(matches!(refusal, CsiRefusal::InUse { .. }), "{refusal}");
+    fixture.stored.commit(&[write]);
+    assert!(matches!(ask(&fixture, None), Err(CsiRefusal::InUse { .. })));
+    fixture.end(used);
+    let Ok(Some(Deletion::Mark(write))) = ask(&fixture, None) else {
+        panic!("it is to be marked anew");
+    };
+    fixture.stored.commit(&[write]);
+    let Ok(Some(Deletion::Delete(writes))) = ask(&fixture, Some(Ok(()))) else {
+        panic!("nothing uses it");
+    };
+    fixture.stored.commit(&writes);
+    assert_eq!(ask(&fixture, None), Ok(None));
+}
+
+#[test]
 fn a_registered_volume_keeps_its_plugin_and_the_capabilities_in_use() {
     let mut fixture = Fixture::new(AccessMode::SingleNodeWriter);
     let context = Context {

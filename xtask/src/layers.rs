@@ -219,7 +219,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "node-calls",
             "node-session",
             "pki",
-            "placement",
             "proto",
             "service-kit",
             "state",

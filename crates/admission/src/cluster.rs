@@ -10,6 +10,7 @@ pub mod csi;
 pub mod deletion;
 pub mod drain;
 pub mod eligibility;
+pub mod etcd;
 pub mod evaluations;
 pub mod keyring;
 pub mod namespaces;

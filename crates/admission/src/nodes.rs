@@ -1,6 +1,6 @@
 //! Requests of nodes: registration, sessions, and reports of their allocations.
 //!
-//! In reading order: [`introduction`] decides on a node's certificate; [`revocation`]
+//! In reading order: [`introduction`] decides on a node's certificate, with [`hashes`]; [`revocation`]
 //! takes a node's rights back; [`session`] authenticates a
 //! node; [`registration`] decides on its record, and [`node_evals`] adds the evaluations that a
 //! changed node causes; [`heartbeats`] tells whether its heartbeats are delivered; [`reports`]
@@ -9,6 +9,7 @@
 //! volumes that it mounts.
 
 pub mod csi;
+pub mod hashes;
 pub mod heartbeats;
 pub mod identities;
 pub mod introduction;

@@ -1,9 +1,15 @@
-//! Stored objects as the API returns them: joined with state that is derived from other objects.
+//! Stored objects as the API and nodes get them: joined with state that is derived from other objects.
+//!
+//! Without I/O. [`assignments`] makes the messages of a node's stream, [`service_index`] has the services that nodes
+//! look up by name; the rest answers reads of users.
 
+pub mod assignments;
 pub mod csi;
 mod explanation;
 mod scale_status;
+mod scaling_policy;
 pub mod service;
+pub mod service_index;
 mod volume;
 
 use std::collections::BTreeMap;
@@ -14,6 +20,7 @@ use state::{AllocView, GroupSummary, Snapshot};
 
 pub use explanation::explanation;
 pub use scale_status::scale_status;
+pub use scaling_policy::scaling_policy;
 pub use volume::volume;
 
 /// Returns the current job.

@@ -123,6 +123,13 @@ impl Applier {
         }
     }
 
+    /// Tells whether small plans gain from a hold: others wait beside the one that is answered next. A lone
+    /// plan never waits.
+    pub fn gains_from_hold(&self) -> bool {
+        let (unanswered, _) = self.depth();
+        unanswered >= 2
+    }
+
     /// Lets small plans gather: from now on transactions are sent only when they are large, until
     /// [`Self::release`].
     pub fn hold(&mut self) {

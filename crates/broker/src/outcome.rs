@@ -27,8 +27,14 @@ pub fn fail(
     Some(writes)
 }
 
+/// Returns the writes that cancel those of the evaluations that are open, one for each.
+pub fn cancel_all(snapshot: &Snapshot, ids: &[EvalId], now: Timestamp) -> Vec<Write> {
+    let writes = ids.iter().filter_map(|id| cancel(snapshot, *id, now));
+    writes.collect()
+}
+
 /// Returns the write that cancels an evaluation; `None`: it is closed already.
-pub fn cancel(snapshot: &Snapshot, id: EvalId, now: Timestamp) -> Option<Write> {
+fn cancel(snapshot: &Snapshot, id: EvalId, now: Timestamp) -> Option<Write> {
     let eval = open(snapshot, id)?;
     let placed_all = placed_all_since(snapshot, eval);
     Some(update(eval, canceled(&eval.value, placed_all, now)))

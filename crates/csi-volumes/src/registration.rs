@@ -2,7 +2,8 @@
 
 use admission::cluster::csi::CsiRefusal;
 use admission::cluster::csi::deregister;
-use admission::cluster::csi::register::{self, Change, Context};
+use admission::cluster::change::VolumeRegistration;
+use admission::cluster::csi::register::{self, Context};
 use gateway_core::{Error, Step};
 use model::{CsiVolume, CsiVolumeKey, Indexed};
 use proto::v1;
@@ -27,10 +28,10 @@ impl CsiVolumes {
             let next_id = || core.next_eval_id();
             Ok(
                 match register::register(snapshot, wanted, &context, next_id)? {
-                    Change::Unchanged(stored) => {
+                    VolumeRegistration::Unchanged(stored) => {
                         Step::IfFresh(api_view::csi::volume(snapshot, &stored))
                     }
-                    Change::Write { volume, writes } => {
+                    VolumeRegistration::Write { volume, writes } => {
                         let stored = snapshot.csi_volume(&volume.key());
                         let create_index = stored.map(|stored| stored.create_index);
                         let snapshot = snapshot.clone();

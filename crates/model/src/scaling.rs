@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use fnv1a::Fnv128;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::ids::EvalId;
+use crate::ids::{EvalId, JobKey};
 use crate::time::Timestamp;
 
 /// The limits of a group's count, and the policy of an autoscaler.
@@ -22,6 +24,13 @@ pub struct Scaling {
 impl Scaling {
     /// The only type: an autoscaler changes the count. Source: Nomad's word for it.
     pub const HORIZONTAL: &str = "horizontal";
+}
+
+/// Returns the id of a group's scaling policy: the same on every gateway, and for two versions of it.
+pub fn policy_id(job: &JobKey, group: &str) -> Uuid {
+    let fields = ["scaling-policy", &job.namespace, &job.job_id, group];
+    let hash = fields.iter().fold(Fnv128::new(), |hash, field| hash.field(field));
+    EvalId::from_random(hash.finish()).0
 }
 
 /// The bounds of one resource of a task, for autoscalers; without effect of its own.
@@ -128,5 +137,13 @@ mod tests {
         assert_eq!(kept.len(), 20);
         // The key has the index of the newest; the next write stores it.
         assert_eq!((kept[0], kept[1], kept[19]), ((25, 0), (24, 124), (6, 106)));
+    }
+
+    #[test]
+    fn a_groups_scaling_policy_has_an_id_of_its_own() {
+        let id = |job: &str, group: &str| policy_id(&JobKey::new("default", job), group);
+        assert_eq!(id("web", "app"), id("web", "app"));
+        assert_ne!(id("web", "app"), id("web", "db"));
+        assert_ne!(id("web", "app"), id("we", "bapp"));
     }
 }

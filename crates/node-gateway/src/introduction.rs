@@ -1,13 +1,13 @@
 //! `kafila.internal.v1.NodeIntroductions`: certificates of nodes, by an introduction token and by the
 //! present certificate.
 //!
-//! `admission` decides; this file hashes, reads the CA of nodes, and signs. Secrets of tokens appear
+//! `admission` decides; this file reads the CA of nodes, and signs. Secrets of tokens appear
 //! in no log and no trace.
 
 use std::sync::Arc;
 
+use admission::nodes::hashes::{node_id_of, sha256};
 use admission::nodes::introduction::{self, Introduction, read_token};
-use data_encoding::HEXLOWER;
 use gateway_core::{Error, Step};
 use identity::{Caller, Identity, Role};
 use model::refusal::{Kind, Refusal};
@@ -17,7 +17,6 @@ use proto::internal::v1::node_introductions_server::{NodeIntroductions, NodeIntr
 use proto::internal::v1::{
     IntroduceNodeRequest, IntroduceNodeResponse, RenewCertificateRequest, RenewCertificateResponse,
 };
-use ring::digest;
 use state::Snapshot;
 use tonic::{Code, Request, Response, Status};
 use tracing::{info, warn};
@@ -54,29 +53,6 @@ impl Refusal for TooMany {
     fn kind(&self) -> Kind {
         Kind::Overloaded
     }
-}
-
-/// Returns the SHA-256 of the parts together, hexadecimal.
-pub fn sha256(parts: &[&[u8]]) -> String {
-    HEXLOWER.encode(&hash(parts))
-}
-
-fn hash(parts: &[&[u8]]) -> [u8; 32] {
-    let mut context = digest::Context::new(&digest::SHA256);
-    for part in parts {
-        context.update(part);
-    }
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(context.finish().as_ref());
-    bytes
-}
-
-/// Returns the id of a node with this public key, which no caller can choose.
-fn node_id_of(public_key: &[u8]) -> NodeId {
-    let hash = hash(&[b"kafila node id", public_key]);
-    let mut bits = [0; 16];
-    bits.copy_from_slice(&hash[..16]);
-    NodeId::from_random(u128::from_be_bytes(bits))
 }
 
 impl NodeGateway {
@@ -275,23 +251,5 @@ impl NodeIntroductions for IntroductionApi {
         let caller = Caller::of(request.extensions());
         let answer = Box::pin(self.gateway.renew(&caller, request.into_inner())).await;
         self.answer(answer)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_id_of_a_node_follows_from_its_key() {
-        assert_eq!(node_id_of(b"one"), node_id_of(b"one"));
-        assert_ne!(node_id_of(b"one"), node_id_of(b"two"));
-    }
-
-    #[test]
-    fn a_hash_is_that_of_the_parts_together() {
-        // Source: FIPS 180-4, the example "abc".
-        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(sha256(&[b"a", b"bc"]), abc);
     }
 }

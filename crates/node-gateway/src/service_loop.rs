@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use api_view::service_index::ServiceIndex;
 use gateway_core::Core;
 use service_kit::clock::sleep_until_deadline;
 use state::Snapshot;
@@ -11,8 +12,6 @@ use store::{Delta, Subscription};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-use crate::service_index::ServiceIndex;
 
 /// Changes of this time make one round of comparisons. Readers keep answers for seconds.
 const COALESCE: Duration = Duration::from_millis(50);

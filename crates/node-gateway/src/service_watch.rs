@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::nodes::{look_ups, revocation};
+use api_view::service_index::{Name, ServiceIndex, name};
 use futures::Stream;
 use futures::stream::unfold;
 use gateway_core::{Error, GaugeGuard};
@@ -17,7 +18,6 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tonic::{Status, Streaming};
 
 use crate::node_gateway::NodeGateway;
-use crate::service_index::{Name, ServiceIndex, name};
 
 /// Names of one stream; the node asks for no more.
 const NAMES_MAX: usize = 1_000;

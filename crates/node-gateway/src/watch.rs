@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_view::assignments::{SentJobs, changed, full};
 use admission::nodes::revocation;
 use futures::Stream;
 use futures::stream::unfold;
@@ -13,7 +14,6 @@ use store::WaitError;
 use tonic::{Code, Status};
 use tracing::{info, warn};
 
-use crate::assignments::{SentJobs, changed, full};
 use crate::node_gateway::NodeGateway;
 use crate::sessions::{Due, OpenSession};
 

@@ -11,6 +11,8 @@
 //! `separation` relax distinctness during a rollout; `preempt` chooses victims; `outcome` ends the
 //! evaluation. The crate `placement`, which the plan-applier shares, decides which node can run what.
 //!
+//! [`load`] says how many evaluations a worker takes at once.
+//!
 //! `system` does the same for system and sysbatch jobs. [`mod@explain`] explains placements to people;
 //! it decides nothing.
 
@@ -20,6 +22,7 @@ pub mod explain;
 mod generation;
 mod in_place;
 mod inputs;
+pub mod load;
 mod outcome;
 mod planner;
 mod preempt;
@@ -34,6 +37,7 @@ mod system;
 mod template;
 
 pub use reconcile::changes::DesiredUpdates;
+pub use load::Load;
 pub use run::{Attempt, PlanOutcome, Run};
 pub use schedule::{Decision, schedule, schedule_with};
 #[doc(hidden)]

@@ -7,7 +7,7 @@
 //! to it and `login` authenticates; [`txn`]
 //! builds a transaction, the only code that performs [`state::Write`]s; [`writer`] commits it, and
 //! [`resolve`] determines the outcome of commits without an answer, and [`outcome`] says what an outcome
-//! means for its writer, [`pace`] spaces commits out; `perform` goes from writes to that outcome; [`decide`] commits decisions and makes them again after conflicts;
+//! means for its writer, [`pace`] spaces commits out, `pack` puts independent writes into transactions; `perform` goes from writes to that outcome; [`decide`] commits decisions and makes them again after conflicts;
 //! [`replica`] lists and watches
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
 //! that its writes carry; `registration` lists a process while it runs; [`history`] replays committed changes, [`change_stream`] follows them;
@@ -34,6 +34,7 @@ mod member;
 mod members;
 pub mod outcome;
 pub mod pace;
+mod pack;
 mod perform;
 mod quota;
 mod registration;
@@ -59,7 +60,8 @@ pub use error::{ETCD_FLAGS, Error};
 pub use keys::Keyspace;
 pub use login::User;
 pub use maintenance::Compacted;
-pub use outcome::CommitOutcome;
+pub use outcome::{CommitOutcome, Settled};
+pub use pack::Packed;
 pub use registration::keep_registered;
 pub use replica::{
     Delta, Interest, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError,

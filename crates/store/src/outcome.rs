@@ -36,6 +36,32 @@ impl CommitOutcome {
     }
 }
 
+/// The outcome of a commit that had an answer which says more than that it failed.
+#[derive(Debug)]
+pub enum Settled {
+    /// Everything was written, at this revision.
+    Done { revision: u64 },
+    /// See [`CommitOutcome::Conflict`].
+    Conflict(Conflict),
+    /// See [`CommitOutcome::Deposed`].
+    Deposed,
+}
+
+impl CommitOutcome {
+    /// Returns the outcome for a writer that treats all failures alike.
+    ///
+    /// # Errors
+    /// Too large, refused or unknown.
+    pub fn settled(self) -> Result<Settled, Error> {
+        match self {
+            Self::Done { revision } => Ok(Settled::Done { revision }),
+            Self::Conflict(conflict) => Ok(Settled::Conflict(conflict)),
+            Self::Deposed => Ok(Settled::Deposed),
+            Self::TooLarge(error) | Self::Refused(error) | Self::Unknown(error) => Err(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use state::Key;
@@ -109,6 +135,8 @@ mod tests {
         ] {
             let outcome = CommitOutcome::of(result);
             assert_eq!(name(&outcome), expected, "{outcome:?}");
+            let is_settled = matches!(expected, "done" | "conflict" | "deposed");
+            assert_eq!(outcome.settled().is_ok(), is_settled, "{expected}");
         }
     }
 }

@@ -234,6 +234,28 @@ pub fn evaluation(number: u128, job: &Job) -> Evaluation {
     )
 }
 
+/// Returns a plan for an evaluation that changes nothing, made at index 1.
+pub fn plan(eval: &Evaluation) -> Plan {
+    Plan {
+        eval_id: eval.id,
+        eval_token: String::new(),
+        eval_modify_index: 1,
+        job: eval.job.clone(),
+        priority: eval.priority,
+        all_at_once: false,
+        snapshot_index: 1,
+        job_modify_index: 1,
+        stops: [].into(),
+        placements: [].into(),
+        preemptions: [].into(),
+        deployment: None,
+        deployment_updates: Vec::new(),
+        followup_evals: Vec::new(),
+        eval_outcome: None,
+        trace_parent: String::new(),
+    }
+}
+
 /// Returns allocation `job.web[0]` of `job`, whose create index is taken to be 1, on a node.
 pub fn allocation(number: u128, job: &Job, node_id: NodeId) -> Allocation {
     Allocation {

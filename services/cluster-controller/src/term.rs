@@ -8,7 +8,7 @@ use model::{EvalId, NodeId, NodeStatus, Timestamp};
 use service_kit::{IdSource, SteadyClock, current_trace_parent};
 use state::set_trace_parent;
 use state::{Entity, Write};
-use store::{CommitOutcome, Replica, SizeClass, Writer};
+use store::{Replica, Settled, SizeClass, Writer};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -64,16 +64,14 @@ impl Term {
         class: SizeClass,
     ) -> Result<u64, WriteError> {
         set_trace_parent(&mut writes, &current_trace_parent());
-        match self.writer.perform(class, &writes, WRITE_TIMEOUT).await {
-            CommitOutcome::Done { revision } => Ok(revision),
-            CommitOutcome::Deposed => {
+        let outcome = self.writer.perform(class, &writes, WRITE_TIMEOUT).await;
+        match outcome.settled()? {
+            Settled::Done { revision } => Ok(revision),
+            Settled::Deposed => {
                 self.deposed.cancel();
                 Err(WriteError::Deposed)
             }
-            CommitOutcome::Conflict(_) => Err(WriteError::Conflict),
-            CommitOutcome::TooLarge(error)
-            | CommitOutcome::Refused(error)
-            | CommitOutcome::Unknown(error) => Err(error.into()),
+            Settled::Conflict(_) => Err(WriteError::Conflict),
         }
     }
 

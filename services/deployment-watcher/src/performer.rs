@@ -7,7 +7,7 @@ use rollout::{Action, outcome};
 use service_kit::run::chain;
 use service_kit::{Clock, IdSource, current_trace_parent};
 use state::set_trace_parent;
-use store::{CommitOutcome, Replica, SizeClass, Writer};
+use store::{CommitOutcome, Replica, Settled, SizeClass, Writer};
 use tracing::{info, instrument, warn};
 
 use crate::metrics::{Metrics, ReasonLabel};
@@ -60,8 +60,8 @@ impl Performer {
             );
             written = self.write(&smaller).await;
         }
-        match written {
-            CommitOutcome::Done { revision } => {
+        match written.settled() {
+            Ok(Settled::Done { revision }) => {
                 let label = ReasonLabel {
                     reason: action.reason.as_str(),
                 };
@@ -69,11 +69,9 @@ impl Performer {
                 info!(index = revision, "deployment updated");
                 Performed::SeenAt(revision)
             }
-            CommitOutcome::Deposed => Performed::Deposed,
-            CommitOutcome::Conflict(conflict) => Performed::SeenAt(conflict.revision),
-            CommitOutcome::TooLarge(error)
-            | CommitOutcome::Refused(error)
-            | CommitOutcome::Unknown(error) => self.fail(&error),
+            Ok(Settled::Deposed) => Performed::Deposed,
+            Ok(Settled::Conflict(conflict)) => Performed::SeenAt(conflict.revision),
+            Err(error) => self.fail(&error),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use broker::outcome;
 use model::{EvalId, Timestamp};
 use service_kit::{IdSource, SpanParent as _};
-use store::{CommitOutcome, Replica, SizeClass, Txn, TxnError, Writer};
+use store::{CommitOutcome, Replica, Settled, SizeClass, Txn, Writer};
 use tokio::sync::Semaphore;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
@@ -104,38 +104,19 @@ impl Writes {
     /// Cancels the evaluations that are still open, in as many transactions as necessary.
     async fn cancel(&self, ids: &[EvalId], now: Timestamp) -> Written {
         let snapshot = self.replica.snapshot();
-        let mut txn = self.writer.txn();
-        for id in ids {
-            let Some(write) = outcome::cancel(&snapshot, *id, now) else {
-                continue;
-            };
-            let added = txn.add(&write).map(|_| ());
-            match added {
-                Ok(()) => continue,
-                Err(TxnError::TooManyBytes { .. } | TxnError::TooManyOps { .. })
-                    if !txn.is_empty() => {}
-                Err(error) => {
-                    self.cannot_cancel(*id, &error);
-                    continue;
-                }
-            }
-            let full = std::mem::replace(&mut txn, self.writer.txn());
-            if self.commit(&full, "evaluations canceled").await == Written::Deposed {
-                return Written::Deposed;
-            }
-            if let Err(error) = txn.add(&write) {
-                self.cannot_cancel(*id, &error);
+        let packed = self.writer.pack(outcome::cancel_all(&snapshot, ids, now));
+        for (write, error) in packed.refused {
+            self.metrics.write_failures.inc();
+            warn!(%error, key = ?write.key(), "cannot cancel an evaluation");
+        }
+        let mut written = Written::Nothing;
+        for txn in &packed.txns {
+            written = self.commit(txn, "evaluations canceled").await;
+            if written == Written::Deposed {
+                break;
             }
         }
-        if txn.is_empty() {
-            return Written::Nothing;
-        }
-        self.commit(&txn, "evaluations canceled").await
-    }
-
-    fn cannot_cancel(&self, eval_id: EvalId, error: &TxnError) {
-        self.metrics.write_failures.inc();
-        warn!(%error, %eval_id, "cannot cancel an evaluation");
+        written
     }
 
     async fn commit(&self, txn: &Txn, what: &'static str) -> Written {
@@ -144,13 +125,13 @@ impl Writes {
     }
 
     fn written(&self, outcome: CommitOutcome, evals: usize, what: &'static str) -> Written {
-        match outcome {
-            CommitOutcome::Done { revision } => {
+        match outcome.settled() {
+            Ok(Settled::Done { revision }) => {
                 info!(index = revision, evals, what);
                 Written::Done
             }
-            CommitOutcome::Deposed => Written::Deposed,
-            CommitOutcome::Conflict(conflict) => {
+            Ok(Settled::Deposed) => Written::Deposed,
+            Ok(Settled::Conflict(conflict)) => {
                 // A worker's outcome was faster: the change feed informs the broker.
                 debug!(
                     index = conflict.revision,
@@ -158,9 +139,7 @@ impl Writes {
                 );
                 Written::Nothing
             }
-            CommitOutcome::TooLarge(error)
-            | CommitOutcome::Refused(error)
-            | CommitOutcome::Unknown(error) => {
+            Err(error) => {
                 self.metrics.write_failures.inc();
                 warn!(%error, what, "cannot write evaluations: it is retried");
                 Written::Nothing

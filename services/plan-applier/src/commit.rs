@@ -12,7 +12,7 @@ use model::{NodeId, Timestamp};
 use service_kit::run::chain;
 use state::{Snapshot, Write};
 use store::{
-    Commit, CommitOutcome, Decision, Replica, Transactor, Txn, TxnError, WaitError, Writer,
+    Commit, CommitOutcome, Settled, Decision, Replica, Transactor, Txn, TxnError, WaitError, Writer,
     decide_and_commit,
 };
 use tokio::time::Instant;
@@ -215,13 +215,11 @@ impl<S: Store> Transactor for Marking<'_, S> {
     }
 
     async fn commit(&self, txn: &Txn) -> Result<Commit, MarkFailure> {
-        match self.0.writer.perform_txn(txn, COMMIT_TIMEOUT).await {
-            CommitOutcome::Done { revision } => Ok(Commit::Done { revision }),
-            CommitOutcome::Conflict(conflict) => Ok(Commit::Conflict(conflict)),
-            CommitOutcome::Deposed => Err(MarkFailure::Deposed),
-            CommitOutcome::TooLarge(failure)
-            | CommitOutcome::Refused(failure)
-            | CommitOutcome::Unknown(failure) => Err(MarkFailure::Store(failure)),
+        let outcome = self.0.writer.perform_txn(txn, COMMIT_TIMEOUT).await;
+        match outcome.settled().map_err(MarkFailure::Store)? {
+            Settled::Done { revision } => Ok(Commit::Done { revision }),
+            Settled::Conflict(conflict) => Ok(Commit::Conflict(conflict)),
+            Settled::Deposed => Err(MarkFailure::Deposed),
         }
     }
 }

@@ -24,10 +24,6 @@ use crate::submission_queue::Submission;
 /// Timeout of one wait for the replica, repeated while plans wait for it.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Nodes, and placements, of a plan that the loop verifies itself: it takes some ten microseconds, and
-/// so does the way to another thread.
-const SMALL_PLAN: (usize, usize) = (16, 64);
-
 /// The dependencies of the loop.
 pub(crate) struct Context<S = Writer> {
     pub(crate) replica: Replica,
@@ -216,10 +212,9 @@ impl<S: Store> Loop<S> {
         true
     }
 
-    /// Lets small plans gather after a commit, while others wait already. A lone plan never waits.
+    /// Lets small plans gather after a commit, while others wait already.
     fn hold(&mut self) {
-        let (unanswered, _) = self.applier.depth();
-        if unanswered < 2 {
+        if !self.applier.gains_from_hold() {
             return;
         }
         let interval = commit_interval(self.commit_began.elapsed());
@@ -227,7 +222,7 @@ impl<S: Store> Loop<S> {
         self.applier.hold();
     }
 
-    /// Starts the verification of a large plan on another thread, and returns that of a small one.
+    /// Starts the verification of a large plan on another thread, and returns that of a quick one.
     fn verification(
         &mut self,
         ticket: Ticket,
@@ -242,7 +237,7 @@ impl<S: Store> Loop<S> {
         let span = info_span!(parent: parent, "verify", index = snapshot.index());
         let now = Timestamp(self.context.clock.now());
         let (threads, metrics) = (self.context.verify_threads, self.context.metrics.clone());
-        let (snapshot, is_small) = (snapshot.clone(), is_small(&plan));
+        let (snapshot, is_quick) = (snapshot.clone(), applier::is_quick(&plan));
         let verify = move || {
             let _entered = span.entered();
             let began = Instant::now();
@@ -257,14 +252,14 @@ impl<S: Store> Loop<S> {
             let event = Event::Verified { ticket, verdict };
             Done { event, refusing }
         };
-        if is_small {
+        if is_quick {
             return Some(verify);
         }
         blocking::spawn_in(&mut self.work, verify);
         None
     }
 
-    /// Verifies a small plan; returns the event. A panic ends the term, as on another thread.
+    /// Verifies a quick plan; returns the event. A panic ends the term, as on another thread.
     fn verify_here(&mut self, verify: impl FnOnce() -> Done) -> Option<Event> {
         let verified = std::panic::catch_unwind(std::panic::AssertUnwindSafe(verify));
         let Ok(Done { event, refusing }) = verified else {
@@ -312,11 +307,6 @@ impl<S: Store> Loop<S> {
         // A caller that has given up reads the outcome from the store.
         let _ = waiter.answer.send(answer);
     }
-}
-
-fn is_small(plan: &model::Plan) -> bool {
-    let nodes = plan.placements.len() + plan.stops.len() + plan.preemptions.len();
-    nodes <= SMALL_PLAN.0 && plan.placement_count() <= SMALL_PLAN.1
 }
 
 async fn until(instant: Option<Instant>) {

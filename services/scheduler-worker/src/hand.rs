@@ -1,17 +1,9 @@
-//! The evaluations in hand: those to be scheduled, few, so that the eval-broker keeps their order, and those
-//! whose small plans wait for the plan-applier, many, so that its transactions hold many plans.
+//! The evaluations in hand: their tokio tasks and progress. [`scheduler::Load`] decides how many there may be.
 
+use scheduler::Load;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::warn;
-
-/// Evaluations to be scheduled, for each that is scheduled at a time: the next ones come while a small
-/// one is scheduled, which takes less than the way to the eval-broker and back.
-const AHEAD: u32 = 4;
-
-/// Evaluations in hand for each that is scheduled at a time: a small one takes some hundred microseconds
-/// to schedule, and some ten milliseconds until its plan is committed.
-const IN_HAND: u32 = 64;
 
 /// Evaluations in hand at most: the eval-broker's limit of a session's credit.
 pub(crate) const CREDIT_MAX: u32 = 1_024;
@@ -19,17 +11,14 @@ pub(crate) const CREDIT_MAX: u32 = 1_024;
 /// The evaluations of all sessions.
 pub(crate) struct Hand {
     tasks: JoinSet<()>,
-    /// Evaluations whose plan is not submitted yet, or is large.
-    unscheduled: u32,
+    load: Load,
     scheduled: mpsc::UnboundedReceiver<()>,
     on_scheduled: mpsc::UnboundedSender<()>,
-    unscheduled_max: u32,
-    in_hand_max: u32,
 }
 
 /// Progress of the evaluations that the worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum Progress {
     /// Some are scheduled.
     Scheduled,
     /// Some have ended.
@@ -52,11 +41,9 @@ impl Hand {
         let (on_scheduled, scheduled) = mpsc::unbounded_channel();
         Self {
             tasks: JoinSet::new(),
-            unscheduled: 0,
+            load: Load::new(workers, CREDIT_MAX),
             scheduled,
             on_scheduled,
-            unscheduled_max: workers.saturating_mul(AHEAD).min(CREDIT_MAX),
-            in_hand_max: workers.saturating_mul(IN_HAND).min(CREDIT_MAX),
         }
     }
 
@@ -67,15 +54,12 @@ impl Hand {
 
     /// Returns the number of further evaluations that it takes, beside `credit` that are granted.
     pub(crate) fn room(&self, credit: u32) -> u32 {
-        let count = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
-        let to_schedule = self.unscheduled_max.saturating_sub(self.unscheduled);
-        let in_hand = self.in_hand_max.saturating_sub(count);
-        to_schedule.min(in_hand).saturating_sub(credit)
+        self.load.room(credit)
     }
 
     /// Tells whether `credit` is too little to keep the worker busy until the next grant arrives.
     pub(crate) fn needs(&self, credit: u32) -> bool {
-        credit * 2 < self.unscheduled_max
+        self.load.needs(credit)
     }
 
     /// Starts the work on an evaluation.
@@ -83,27 +67,27 @@ impl Hand {
     where
         Work: Future<Output = ()> + Send + 'static,
     {
-        self.unscheduled += 1;
+        self.load.start();
         let unscheduled = Unscheduled(self.on_scheduled.clone());
         self.tasks.spawn(work(unscheduled));
     }
 
     /// Waits until an evaluation is scheduled or has ended; then takes note of all those.
-    pub(crate) async fn changed(&mut self) -> Change {
-        let mut change = Change::Scheduled;
+    pub(crate) async fn changed(&mut self) -> Progress {
+        let mut change = Progress::Scheduled;
         tokio::select! {
-            Some(()) = self.scheduled.recv() => self.unscheduled -= 1,
+            Some(()) = self.scheduled.recv() => self.load.scheduled(),
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                note(ended);
-                change = Change::Ended;
+                self.note(ended);
+                change = Progress::Ended;
             }
         }
         while self.scheduled.try_recv().is_ok() {
-            self.unscheduled -= 1;
+            self.load.scheduled();
         }
         while let Some(ended) = self.tasks.try_join_next() {
-            note(ended);
-            change = Change::Ended;
+            self.note(ended);
+            change = Progress::Ended;
         }
         change
     }
@@ -112,12 +96,13 @@ impl Hand {
     pub(crate) async fn finish(&mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
-}
 
-fn note(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        // The eval-broker delivers it again when its nack timeout is over.
-        warn!(%error, "an evaluation's work panicked");
+    fn note(&mut self, ended: Result<(), tokio::task::JoinError>) {
+        self.load.end();
+        if let Err(error) = ended {
+            // The eval-broker delivers it again when its nack timeout is over.
+            warn!(%error, "an evaluation's work panicked");
+        }
     }
 }
 
@@ -156,20 +141,5 @@ mod tests {
         while hand.count() > 0 || hand.room(0) < 4 {
             hand.changed().await;
         }
-    }
-
-    #[tokio::test]
-    async fn plans_without_an_answer_are_limited() {
-        let mut hand = Hand::new(1);
-        for _ in 0..IN_HAND {
-            hand.start(|unscheduled| async {
-                drop(unscheduled);
-                std::future::pending().await
-            });
-            while hand.unscheduled > 0 {
-                hand.changed().await;
-            }
-        }
-        assert_eq!(hand.room(0), 0);
     }
 }

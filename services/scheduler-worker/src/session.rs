@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use crate::hand::{CREDIT_MAX, Change, Hand};
+use crate::hand::{CREDIT_MAX, Progress, Hand};
 use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 
@@ -121,7 +121,7 @@ impl Sessions {
                 () = drain.cancelled() => return "draining".to_owned(),
                 change = hand.changed() => {
                     // While enough is granted, a grant can wait for the next ack.
-                    let can_wait = change == Change::Scheduled && !hand.needs(session.credit);
+                    let can_wait = change == Progress::Scheduled && !hand.needs(session.credit);
                     if !can_wait && !session.settle(hand).await {
                         return "the eval-broker hung up".to_owned();
                     }

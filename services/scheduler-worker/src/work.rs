@@ -4,10 +4,11 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use model::{EvalId, Evaluation, Indexed, JobType, Plan, PlanResult, Timestamp};
+use model::{EvalId, Evaluation, Indexed, Plan, PlanResult, Timestamp};
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
 use proto::internal::v1::plan_applier_client::PlanApplierClient;
 use proto::internal::v1::{AckRequest, Delivery, ExtendRequest, NackRequest, SubmitPlanRequest};
+use scheduler::load::{is_quick, is_small};
 use scheduler::{Attempt, Decision, PlanOutcome, Run};
 use service_kit::{Backoff, Clock, IdSource, SpanParent as _, TracedChannel};
 use state::Snapshot;
@@ -43,16 +44,6 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 /// The assumed nack timeout if the eval-broker does not send one; deliveries are extended three times
 /// within it.
 const NACK_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Placements, stops and evictions of a plan beside which the next evaluation is scheduled before the
-/// plan-applier has answered. More would fill the nodes that the next ones choose: a large plan keeps
-/// its permit until its answer.
-const SMALL_PLAN: usize = 8;
-
-/// Nodes, and allocations of the job, up to which a small evaluation is scheduled at once: a placement
-/// among 10,000 nodes takes a quarter of a millisecond.
-const QUICK_NODES: usize = 10_000;
-const QUICK_ALLOCS: usize = 64;
 
 /// Processes deliveries; the session limits those in hand, and `scheduling` those that are scheduled.
 pub(crate) struct Worker {
@@ -299,34 +290,6 @@ fn submit_failure(status: &Status) -> SubmitFailure {
         }
         _ => SubmitFailure::Passing(reason),
     }
-}
-
-/// Tells whether the scheduler takes well below a millisecond: for a few allocations, among a bounded
-/// number of nodes and of former allocations.
-fn is_quick(snapshot: &Snapshot, eval_id: EvalId) -> bool {
-    let eval = snapshot.eval(eval_id);
-    let Some(job) = eval.and_then(|eval| snapshot.job(&eval.value.job)) else {
-        return false;
-    };
-    let is_of_nodes = matches!(job.value.job_type, JobType::System | JobType::Sysbatch);
-    let wanted: u64 = job
-        .value
-        .task_groups
-        .iter()
-        .map(|group| u64::from(group.count))
-        .sum();
-    let key = job.value.key();
-    let known = snapshot.allocs_by_job(&key);
-    !is_of_nodes
-        && wanted <= SMALL_PLAN as u64
-        && snapshot.node_count() <= QUICK_NODES
-        && known.take(QUICK_ALLOCS + 1).count() <= QUICK_ALLOCS
-}
-
-fn is_small(plan: &Plan) -> bool {
-    let stops = plan.stops.values().map(Vec::len).sum::<usize>();
-    let preemptions = plan.preemptions.values().map(Vec::len).sum::<usize>();
-    plan.placement_count() + stops + preemptions <= SMALL_PLAN
 }
 
 fn newer(one: Snapshot, other: Snapshot) -> Snapshot {

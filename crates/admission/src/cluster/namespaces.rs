@@ -8,7 +8,7 @@ use std::fmt;
 use model::{FieldErrors, Namespace};
 use state::{JobStatus, Snapshot, Write};
 
-use super::change::Change;
+use super::change::OneWrite;
 use super::deletion::Deletion;
 use super::referenced::{self, MAX_NAMED};
 use model::refusal::{Kind, Refusal};
@@ -69,10 +69,10 @@ pub fn upsert(
     snapshot: &Snapshot,
     namespace: &Namespace,
     check_index: Option<u64>,
-) -> Result<Change, NamespaceRefusal> {
+) -> Result<OneWrite, NamespaceRefusal> {
     let name = &namespace.name;
     let change = referenced::upsert(snapshot, namespace);
-    if let Change::Unchanged { .. } = change {
+    if let OneWrite::Unchanged { .. } = change {
         return Ok(change);
     }
     let stored = snapshot.namespace(name);

@@ -5,7 +5,7 @@
 use model::{FieldErrors, Job, NodePool};
 use state::{JobStatus, Snapshot, Write};
 
-use super::change::Change;
+use super::change::OneWrite;
 use super::deletion::Deletion;
 use super::referenced::{self, MAX_NAMED, Referenced as _};
 use model::refusal::{Kind, Refusal};
@@ -50,7 +50,7 @@ impl Refusal for NodePoolRefusal {
 ///
 /// # Errors
 /// It is built in.
-pub fn upsert(snapshot: &Snapshot, pool: &NodePool) -> Result<Change, NodePoolRefusal> {
+pub fn upsert(snapshot: &Snapshot, pool: &NodePool) -> Result<OneWrite, NodePoolRefusal> {
     refuse_built_in("modifying", &pool.name)?;
     Ok(referenced::upsert(snapshot, pool))
 }
@@ -188,10 +188,10 @@ mod tests {
     fn a_pool_is_created_then_replaced_and_not_written_for_nothing() {
         let mut stored = Stored::default();
         let created = upsert(&stored.snapshot(), &gpu()).unwrap();
-        assert_eq!(created, Change::Write(Box::new(create(gpu()))));
+        assert_eq!(created, OneWrite::Write(Box::new(create(gpu()))));
         let modify_index = put(&mut stored, gpu());
         let again = upsert(&stored.snapshot(), &gpu()).unwrap();
-        assert_eq!(again, Change::Unchanged { modify_index });
+        assert_eq!(again, OneWrite::Unchanged { modify_index });
         let pool = NodePool {
             scheduler_config: PoolConfiguration {
                 algorithm: Some(Algorithm::Spread),
@@ -200,7 +200,7 @@ mod tests {
             ..gpu()
         };
         let changed = upsert(&stored.snapshot(), &pool).unwrap();
-        let Change::Write(write) = changed else {
+        let OneWrite::Write(write) = changed else {
             panic!("{changed:?}")
         };
         assert!(
@@ -209,7 +209,7 @@ mod tests {
         // To apply a pool that was about to be deleted keeps it.
         put(&mut stored, deleting());
         let kept = upsert(&stored.snapshot(), &gpu()).unwrap();
-        assert!(matches!(kept, Change::Write(_)));
+        assert!(matches!(kept, OneWrite::Write(_)));
     }
 
     #[test]

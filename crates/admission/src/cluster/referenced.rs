@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Indexed, Namespace, NodePool};
 use state::{Entity, Key, Snapshot, Write};
 
-use super::change::Change;
+use super::change::OneWrite;
 use super::deletion::{self, Deletion};
 
 /// The largest number of an object's users that a refusal names.
@@ -75,13 +75,13 @@ impl Referenced for NodePool {
 }
 
 /// Decides on storing `value` in place of the object of that name.
-pub(super) fn upsert<T: Referenced>(snapshot: &Snapshot, value: &T) -> Change {
+pub(super) fn upsert<T: Referenced>(snapshot: &Snapshot, value: &T) -> OneWrite {
     match T::find(snapshot, value.name()) {
-        Some(stored) if stored.value == *value => Change::Unchanged {
+        Some(stored) if stored.value == *value => OneWrite::Unchanged {
             modify_index: stored.modify_index,
         },
-        Some(stored) => Change::Write(Box::new(update(stored, value.clone()))),
-        None => Change::Write(Box::new(create(value.clone()))),
+        Some(stored) => OneWrite::Write(Box::new(update(stored, value.clone()))),
+        None => OneWrite::Write(Box::new(create(value.clone()))),
     }
 }
 

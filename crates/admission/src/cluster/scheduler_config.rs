@@ -3,7 +3,7 @@
 use model::SchedulerConfiguration;
 use state::{Entity, Key, Snapshot, Write};
 
-use super::change::Change;
+use super::change::OneWrite;
 use model::refusal::{Kind, Refusal};
 
 /// The reason why the configuration stays as it is.
@@ -39,7 +39,7 @@ pub fn set(
     snapshot: &Snapshot,
     config: &SchedulerConfiguration,
     check_index: Option<u64>,
-) -> Result<Change, SchedulerConfigRefusal> {
+) -> Result<OneWrite, SchedulerConfigRefusal> {
     let found = modify_index(snapshot);
     if let Some(want) = check_index.filter(|want| *want != found) {
         return Err(SchedulerConfigRefusal::CheckIndex { want, found });
@@ -47,15 +47,15 @@ pub fn set(
     let key = Key::SchedulerConfig;
     let entity = Entity::SchedulerConfig(Box::new(config.clone()));
     Ok(match snapshot.stored_scheduler_config() {
-        Some(stored) if stored.value == *config => Change::Unchanged {
+        Some(stored) if stored.value == *config => OneWrite::Unchanged {
             modify_index: found,
         },
-        Some(_) => Change::Write(Box::new(Write::Update {
+        Some(_) => OneWrite::Write(Box::new(Write::Update {
             key,
             modify_index: found,
             entity,
         })),
-        None => Change::Write(Box::new(Write::Create { key, entity })),
+        None => OneWrite::Write(Box::new(Write::Create { key, entity })),
     })
 }
 
@@ -93,7 +93,7 @@ mod tests {
             let key = key.clone();
             assert_eq!(
                 change,
-                Change::Write(Box::new(Write::Create { key, entity }))
+                OneWrite::Write(Box::new(Write::Create { key, entity }))
             );
         }
         stored.put(key.clone(), entity(spread()));
@@ -105,7 +105,7 @@ mod tests {
                 modify_index: 42,
                 entity: entity(config),
             };
-            assert_eq!(change, Change::Write(Box::new(write)));
+            assert_eq!(change, OneWrite::Write(Box::new(write)));
         }
     }
 
@@ -113,7 +113,7 @@ mod tests {
     fn the_defaults_can_be_chosen_and_are_stored_then() {
         let default = SchedulerConfiguration::default();
         let change = set(&Stored::default().snapshot(), &default, None).unwrap();
-        assert!(matches!(change, Change::Write(_)));
+        assert!(matches!(change, OneWrite::Write(_)));
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let mut stored = Stored::default();
         let modify_index = stored.put(Key::SchedulerConfig, entity(spread()));
         let change = set(&stored.snapshot(), &spread(), None).unwrap();
-        assert_eq!(change, Change::Unchanged { modify_index });
+        assert_eq!(change, OneWrite::Unchanged { modify_index });
     }
 
     #[test]

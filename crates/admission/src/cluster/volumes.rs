@@ -14,5 +14,5 @@ mod tests;
 pub(crate) use claims::delete_claim;
 pub use claims::release;
 pub use delete::delete;
-pub use register::{Change, register};
+pub use register::register;
 pub use request::{VolumeContext, VolumeRefusal};

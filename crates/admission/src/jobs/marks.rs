@@ -84,7 +84,7 @@ impl Refusal for VersionRefusal {
 
 /// The decision on a label of a version, as of one snapshot.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change<T> {
+pub enum LabelDecision<T> {
     /// It is as requested since this revision.
     Unchanged { answer: T, index: u64 },
     /// To be written in one transaction.
@@ -107,7 +107,7 @@ pub fn set_stable(
     key: &JobKey,
     version: u64,
     stable: bool,
-) -> Result<Change<()>, VersionRefusal> {
+) -> Result<LabelDecision<()>, VersionRefusal> {
     find_job(snapshot, key)?;
     let row = find_version(snapshot, key, version)?;
     let marker = Key::JobStable(key.clone(), version);
@@ -121,13 +121,13 @@ pub fn set_stable(
             modify_index,
         },
         (_, index) => {
-            return Ok(Change::Unchanged {
+            return Ok(LabelDecision::Unchanged {
                 answer: (),
                 index: index.unwrap_or(row.modify_index),
             });
         }
     };
-    Ok(Change::Commit {
+    Ok(LabelDecision::Commit {
         answer: (),
         writes: vec![mark, Write::version_unchanged(row)],
     })
@@ -151,7 +151,7 @@ pub fn tag(
     snapshot: &Snapshot,
     request: &TagRequest,
     now: Timestamp,
-) -> Result<Change<Tagged>, VersionRefusal> {
+) -> Result<LabelDecision<Tagged>, VersionRefusal> {
     check_tag(request)?;
     let key = &request.job;
     let job = find_job(snapshot, key)?;
@@ -171,7 +171,7 @@ pub fn tag(
         && tag.description == request.description
     {
         let tag = tag.clone();
-        return Ok(Change::Unchanged {
+        return Ok(LabelDecision::Unchanged {
             answer: Tagged { version, tag },
             index: stored.modify_index,
         });
@@ -186,7 +186,7 @@ pub fn tag(
         let job_id = key.job_id.to_string();
         return Err(VersionRefusal::TooManyTags { job_id });
     }
-    Ok(Change::Commit {
+    Ok(LabelDecision::Commit {
         answer: Tagged { version, tag },
         // The job, too: tags do not outlive a purge.
         writes: vec![
@@ -205,7 +205,7 @@ pub fn untag(
     snapshot: &Snapshot,
     key: &JobKey,
     name: &str,
-) -> Result<Change<Tagged>, VersionRefusal> {
+) -> Result<LabelDecision<Tagged>, VersionRefusal> {
     find_job(snapshot, key)?;
     let version = find_tag(snapshot, key, name)?;
     let stored = snapshot.job_tags(key).expect("a tag was found in them");
@@ -219,7 +219,7 @@ pub fn untag(
     } else {
         put_tags(key, Some(stored), tags)
     };
-    Ok(Change::Commit {
+    Ok(LabelDecision::Commit {
         answer: Tagged { version, tag },
         writes: vec![write],
     })

@@ -2,7 +2,6 @@
 
 use fnv1a::Fnv128;
 use model::{EvalId, FieldErrors, JobKey};
-use uuid::Uuid;
 
 /// The length limit of a request id, in bytes: a UUID has 36, the path of a pipeline some more.
 const MAX_BYTES: usize = 256;
@@ -39,12 +38,6 @@ fn derive(what: &[&str], request_id: &str) -> Result<EvalId, FieldErrors> {
     }
     let fields = what.iter().copied().chain([request_id]);
     Ok(EvalId::from_random(hash(fields)))
-}
-
-/// Returns the id of a group's scaling policy: the same on every gateway.
-pub fn scaling_policy_id(job: &JobKey, group: &str) -> Uuid {
-    let fields = ["scaling-policy", &job.namespace, &job.job_id, group];
-    EvalId::from_random(hash(fields.into_iter())).0
 }
 
 /// Two versions of a gateway agree on it. A forged collision affects only requests about the same job.
@@ -85,16 +78,6 @@ mod tests {
             id("web", "r1").to_string(),
             "326a8c91-c1d5-453c-b3ca-a5314470f122"
         );
-    }
-
-    #[test]
-    fn a_groups_scaling_policy_has_an_id_of_its_own() {
-        let id = |job: &str, group: &str| {
-            scaling_policy_id(&JobKey::new("default", job), group).to_string()
-        };
-        assert_eq!(id("web", "app"), id("web", "app"));
-        assert_ne!(id("web", "app"), id("web", "db"));
-        assert_ne!(id("web", "app"), id("we", "bapp"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use model::refusal::{Kind, Refusal};
 use model::{FieldErrors, NodeId, NodeRevocation, Timestamp};
 use state::{Entity, Key, Snapshot, Write};
 
-use crate::cluster::change::Change;
+use crate::cluster::change::OneWrite;
 
 /// The length limit of a reason, in bytes: a line for the list.
 pub const MAX_REASON_BYTES: usize = 256;
@@ -80,7 +80,7 @@ pub fn check_reason(reason: &str) -> Result<(), FieldErrors> {
 pub struct Revocation {
     /// Empty: the node is not registered.
     pub node_name: String,
-    pub change: Change,
+    pub change: OneWrite,
 }
 
 /// Decides on revoking a node; the first reason and time of a revoked one stay.
@@ -89,10 +89,10 @@ pub fn revoke(snapshot: &Snapshot, node_id: NodeId, reason: &str, now: Timestamp
     Revocation {
         node_name: node.map_or_else(String::new, |node| node.value.name.clone()),
         change: match snapshot.node_revocation(node_id) {
-            Some(known) => Change::Unchanged {
+            Some(known) => OneWrite::Unchanged {
                 modify_index: known.modify_index,
             },
-            None => Change::Write(Box::new(write(snapshot, node_id, reason, now))),
+            None => OneWrite::Write(Box::new(write(snapshot, node_id, reason, now))),
         },
     }
 }

@@ -146,6 +146,7 @@ fn plans_gather_while_the_machine_is_held_and_large_ones_are_sent() {
         harness.submit(ticket, &plan);
         harness.verify_all();
         assert!(harness.out.is_empty());
+        assert_eq!(harness.applier.gains_from_hold(), ticket == 2);
     }
     harness.applier.release();
     harness.tell(Event::Replica);

@@ -123,22 +123,13 @@ impl Store {
         let mut outcome = eval.value.clone();
         outcome.status = EvalStatus::Complete;
         Plan {
-            eval_id,
-            eval_token: String::new(),
             eval_modify_index: eval.modify_index,
             job: job.key(),
             priority: job.priority,
-            all_at_once: false,
             snapshot_index: snapshot.index(),
             job_modify_index: snapshot.job(&job.key()).map_or(0, |job| job.modify_index),
-            stops: [].into(),
-            placements: [].into(),
-            preemptions: [].into(),
-            deployment: None,
-            deployment_updates: Vec::new(),
-            followup_evals: Vec::new(),
             eval_outcome: Some(Box::new(outcome)),
-            trace_parent: String::new(),
+            ..builders::plan(&eval.value)
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use admission::cluster::etcd as decision;
 use gateway_core::Error;
 use model::EtcdMember;
 use proto::v1;
@@ -44,17 +45,7 @@ impl Api {
     ) -> Result<v1::CompactEtcdResponse, Error> {
         let client = &self.gateway.core.client;
         let newest = client.current_revision().await?;
-        if request.revision > newest {
-            let message = format!(
-                "{} is in the future: want at most {newest}, or 0 for the newest",
-                request.revision
-            );
-            return Err(Error::invalid_field("revision", message));
-        }
-        let revision = match request.revision {
-            0 => newest,
-            revision => revision,
-        };
+        let revision = decision::compaction(request.revision, newest)?;
         let compacted = client.compact(revision).await?;
         info!(revision, ?compacted, "etcd's history compacted on request");
         Ok(v1::CompactEtcdResponse {
@@ -70,13 +61,7 @@ impl Api {
     ) -> Result<v1::DefragmentEtcdResponse, Error> {
         let client = &self.gateway.core.client;
         let endpoint = request.endpoint;
-        if !client.endpoints().contains(&endpoint) {
-            let message = format!(
-                "{endpoint:?} is not a member of etcd: want one of {}",
-                client.endpoints().join(", ")
-            );
-            return Err(Error::invalid_field("endpoint", message));
-        }
+        decision::check_endpoint(&endpoint, client.endpoints())?;
         let db_bytes_before = self.db_bytes(&endpoint).await?;
         info!(endpoint, "defragmenting a member of etcd on request");
         let limit = timeout.unwrap_or(DEFRAGMENT_TIMEOUT);

@@ -1,5 +1,6 @@
 //! The introduction tokens of `kafila.v1.Nodes`.
 
+use admission::nodes::hashes::sha256;
 use admission::nodes::introduction::{self, TokenRequest, token_text};
 use gateway_core::{Error, Step};
 use listing::find;
@@ -25,7 +26,7 @@ impl Api {
         let core = &self.gateway.core;
         let id = IntroductionTokenId::from_random(core.ids.next_u128());
         let secret = format!("{:032x}{:032x}", core.ids.next_u128(), core.ids.next_u128());
-        let hash = node_gateway::introduction::sha256(&[secret.as_bytes()]);
+        let hash = sha256(&[secret.as_bytes()]);
         let token = token_request.token(id, hash, core.now());
         let decide = |_: &Snapshot| {
             let stored = token.clone();

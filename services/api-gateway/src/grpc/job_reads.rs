@@ -2,6 +2,7 @@
 
 use admission::jobs::missing;
 use gateway_core::Error;
+use listing::JobGeneration;
 use model::JobKey;
 use proto::v1;
 use state::{Snapshot, Table};
@@ -47,7 +48,7 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            let generation = JobGeneration::wanted(snapshot, &key, request.all);
+            let generation = JobGeneration::of(snapshot, &key, request.all);
             let allocs = snapshot.allocs_by_job(&key).filter(|view| {
                 generation.contains(view.alloc.job_create_index) && list.has_id(view.alloc.id.0)
             });
@@ -81,7 +82,7 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            let generation = JobGeneration::wanted(snapshot, &key, request.all);
+            let generation = JobGeneration::of(snapshot, &key, request.all);
             let deployments = snapshot.deployments_by_job(&key).filter(|one| {
                 generation.contains(one.value.job_create_index) && list.has_id(one.value.id.0)
             });
@@ -89,27 +90,6 @@ impl Api {
         };
         let (deployments, meta) = self.list(&list, &deployments::TABLES, answer).await?;
         Ok(v1::ListDeploymentsResponse { meta, deployments })
-    }
-}
-
-/// The job that a list is about: jobs that were purged and registered again have the same id.
-struct JobGeneration {
-    /// The creation of the current job; `None`: all of them.
-    current: Option<u64>,
-}
-
-impl JobGeneration {
-    /// After a purge all objects belong to the former job, and are listed.
-    fn wanted(snapshot: &Snapshot, key: &JobKey, all: bool) -> Self {
-        let job = snapshot.job(key).filter(|_| !all);
-        Self {
-            current: job.map(|job| job.create_index),
-        }
-    }
-
-    fn contains(&self, job_create_index: u64) -> bool {
-        self.current
-            .is_none_or(|current| job_create_index == current)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `kafila.v1.Jobs`: versions of a job, listed with diffs, reverted to, marked and tagged.
 
-use admission::jobs::marks::{self, Change, Tagged};
+use admission::jobs::marks::{self, LabelDecision, Tagged};
 use admission::jobs::missing::NoSuchJob;
 use admission::jobs::revert::Target;
 use admission::jobs::{self, RevertRequest, request_id};
@@ -157,12 +157,12 @@ impl Api {
     async fn mark<T: Clone + Send + 'static>(
         &self,
         key: &JobKey,
-        decide: impl Fn(&Snapshot) -> Result<Change<T>, marks::VersionRefusal> + Send + Sync,
+        decide: impl Fn(&Snapshot) -> Result<LabelDecision<T>, marks::VersionRefusal> + Send + Sync,
     ) -> Result<(T, u64), Error> {
         let decide = |snapshot: &Snapshot| {
             Ok(match decide(snapshot)? {
-                Change::Unchanged { answer, index } => Step::IfFresh((answer, index)),
-                Change::Commit { answer, writes } => Step::Commit {
+                LabelDecision::Unchanged { answer, index } => Step::IfFresh((answer, index)),
+                LabelDecision::Commit { answer, writes } => Step::Commit {
                     writes,
                     answer: Box::new(move |revision| (answer, revision)),
                 },

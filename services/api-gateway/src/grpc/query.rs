@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
 
-use admission::cluster::change::Change;
+use admission::cluster::change::OneWrite;
 use futures::Stream;
 use gateway_core::{Error, Step};
 use listing::{Namespaces, Page, PageKey, UuidPrefix};
@@ -212,10 +212,10 @@ pub(super) fn reply<T>(result: Result<T, Error>) -> Result<Response<T>, Status> 
 }
 
 /// Converts a decision on one object; the answer is the object's modify index.
-pub(super) fn step(change: Change) -> Step<u64> {
+pub(super) fn step(change: OneWrite) -> Step<u64> {
     match change {
-        Change::Unchanged { modify_index } => Step::IfFresh(modify_index),
-        Change::Write(write) => Step::Commit {
+        OneWrite::Unchanged { modify_index } => Step::IfFresh(modify_index),
+        OneWrite::Write(write) => Step::Commit {
             writes: vec![*write],
             answer: Box::new(|revision| revision),
         },

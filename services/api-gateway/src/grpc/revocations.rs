@@ -1,6 +1,6 @@
 //! The revocations of nodes of `kafila.v1.Nodes`.
 
-use admission::cluster::change::Change;
+use admission::cluster::change::OneWrite;
 use admission::nodes::introduction;
 use admission::nodes::revocation::{self, Revocation};
 use gateway_core::{Error, Step};
@@ -37,8 +37,8 @@ impl Api {
                 usable_token_id: usable_token.map_or_else(String::new, |id| id.to_string()),
             };
             Ok(match change {
-                Change::Unchanged { modify_index } => Step::IfFresh(answer(modify_index)),
-                Change::Write(write) => Step::Commit {
+                OneWrite::Unchanged { modify_index } => Step::IfFresh(answer(modify_index)),
+                OneWrite::Write(write) => Step::Commit {
                     writes: vec![*write],
                     answer: Box::new(answer),
                 },

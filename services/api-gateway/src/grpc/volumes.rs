@@ -1,6 +1,7 @@
 //! `kafila.v1.Volumes`.
 
-use admission::cluster::volumes::{self, Change, VolumeContext};
+use admission::cluster::change::VolumeRegistration;
+use admission::cluster::volumes::{self, VolumeContext};
 use gateway_core::{Error, Step};
 use listing::{Namespaces, NotFound, find};
 use model::{Indexed, Volume, VolumeId, VolumeKey};
@@ -170,8 +171,8 @@ impl Api {
             let node = snapshot.node(wanted.node_id).cloned();
             Ok(
                 match volumes::register(snapshot, &wanted, &context, next_id)? {
-                    Change::Unchanged(stored) => Step::IfFresh(view(snapshot, &stored)),
-                    Change::Write { volume, writes } => {
+                    VolumeRegistration::Unchanged(stored) => Step::IfFresh(view(snapshot, &stored)),
+                    VolumeRegistration::Write { volume, writes } => {
                         let create_index = snapshot.volume(&volume.key()).map(|it| it.create_index);
                         let answer = move |revision: u64| {
                             let stored = Indexed {

@@ -186,24 +186,7 @@ pub(crate) fn plan_on(snapshot: &Snapshot, eval: &Evaluation) -> Plan {
 
 fn empty_plan() -> Plan {
     let job = builders::service("empty", 1);
-    Plan {
-        eval_id: builders::evaluation(u128::MAX, &job).id,
-        eval_token: String::new(),
-        eval_modify_index: 1,
-        job: job.key(),
-        priority: 50,
-        all_at_once: false,
-        snapshot_index: 1,
-        job_modify_index: 1,
-        stops: Default::default(),
-        placements: Default::default(),
-        preemptions: Default::default(),
-        deployment: None,
-        deployment_updates: Vec::new(),
-        followup_evals: Vec::new(),
-        eval_outcome: None,
-        trace_parent: String::new(),
-    }
+    builders::plan(&builders::evaluation(u128::MAX, &job))
 }
 
 pub(crate) async fn submit(address: &str, plan: &Plan) -> Result<PlanResult, Status> {

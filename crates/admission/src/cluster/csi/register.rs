@@ -7,6 +7,7 @@ use placement::csi::holders;
 use state::{Entity, Key, Snapshot, Write};
 
 use super::CsiRefusal;
+use crate::cluster::change::VolumeRegistration;
 use crate::cluster::namespaces;
 
 /// The largest number of system jobs that are evaluated because of a volume: with the volume well below
@@ -20,17 +21,6 @@ pub struct Context {
     pub trace_parent: String,
 }
 
-/// The decision on a registration.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// It is as requested already.
-    Unchanged(Box<Indexed<CsiVolume>>),
-    Write {
-        volume: Box<CsiVolume>,
-        writes: Vec<Write>,
-    },
-}
-
 /// Decides on registering a volume that has passed its check. `next_id` is called once for each
 /// evaluation.
 ///
@@ -41,7 +31,7 @@ pub fn register(
     wanted: &CsiVolume,
     context: &Context,
     mut next_id: impl FnMut() -> EvalId,
-) -> Result<Change, CsiRefusal> {
+) -> Result<VolumeRegistration<CsiVolume>, CsiRefusal> {
     let joining = format!("volume {:?}", wanted.id);
     let join = namespaces::require(snapshot, &wanted.namespace, "volume.namespace", joining)?;
     let key = wanted.key();
@@ -65,7 +55,7 @@ pub fn register(
                 ..volume.clone()
             };
             if same == *old {
-                return Ok(Change::Unchanged(Box::new(Indexed::clone(stored))));
+                return Ok(VolumeRegistration::Unchanged(Box::new(Indexed::clone(stored))));
             }
             stored.modify_index
         }
@@ -81,7 +71,7 @@ pub fn register(
         eval.trace_parent.clone_from(&context.trace_parent);
         Write::create_eval(eval)
     }));
-    Ok(Change::Write {
+    Ok(VolumeRegistration::Write {
         volume: Box::new(volume),
         writes,
     })

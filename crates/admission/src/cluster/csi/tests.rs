@@ -12,8 +12,9 @@ use state::{Entity, Key, Write};
 use test_kit::{Stored, builders};
 
 use super::detach::{self, CALL_TIME};
-use super::register::{Change, Context, register};
+use super::register::{Context, register};
 use super::{CsiRefusal, controller, deregister};
+use crate::cluster::change::VolumeRegistration;
 use crate::cluster::deletion::Deletion;
 use crate::nodes::csi::{self, Attachment, MountsRefusal, Progress};
 
@@ -400,7 +401,7 @@ fn a_registered_volume_keeps_its_plugin_and_the_capabilities_in_use() {
     };
     let refusal = ask(&fixture, &other).unwrap_err().to_string();
     assert!(refusal.contains("deregister it first"), "{refusal}");
-    let Change::Write { volume: kept, .. } = ask(
+    let VolumeRegistration::Write { volume: kept, .. } = ask(
         &fixture,
         &CsiVolume {
             name: "Data".into(),
@@ -424,7 +425,7 @@ fn a_registered_volume_keeps_its_plugin_and_the_capabilities_in_use() {
         name: "x".into(),
         ..wanted
     };
-    let Change::Write { writes, .. } = ask(&fixture, &new).unwrap() else {
+    let VolumeRegistration::Write { writes, .. } = ask(&fixture, &new).unwrap() else {
         panic!("its name is new");
     };
     assert!(

@@ -16,14 +16,14 @@ const NO_VARIABLES: VariableCount = VariableCount {
 fn an_unchanged_namespace_is_not_written() {
     let mut stored = Stored::default();
     let made = upsert(&stored.snapshot(), &dev(), None).unwrap();
-    assert!(matches!(made, Change::Write(write) if matches!(*write, Write::Create { .. })));
+    assert!(matches!(made, OneWrite::Write(write) if matches!(*write, Write::Create { .. })));
     let modify_index = put_namespace(&mut stored, dev());
     let same = upsert(&stored.snapshot(), &dev(), None).unwrap();
-    assert_eq!(same, Change::Unchanged { modify_index });
+    assert_eq!(same, OneWrite::Unchanged { modify_index });
     // To apply a namespace that was about to be deleted keeps it.
     put_namespace(&mut stored, deleting_dev());
     let kept = upsert(&stored.snapshot(), &dev(), None).unwrap();
-    assert!(matches!(kept, Change::Write(_)));
+    assert!(matches!(kept, OneWrite::Write(_)));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_check_index_is_that_of_the_key_or_0() {
     let again = upsert(&stored.snapshot(), &dev(), Some(0)).unwrap();
     assert_eq!(
         again,
-        Change::Unchanged {
+        OneWrite::Unchanged {
             modify_index: found
         }
     );

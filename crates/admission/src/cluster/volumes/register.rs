@@ -5,22 +5,12 @@ use placement::Scope;
 use state::{Entity, Key, Snapshot, Write};
 
 use super::request::{VolumeContext, VolumeRefusal, pending};
+use crate::cluster::change::VolumeRegistration;
 use crate::cluster::namespaces;
 
 /// The largest number of system jobs that are evaluated because of a new volume: with the volume
 /// well below a transaction's 1,000 operations. The next change of the node evaluates the others.
 const MAX_EVALS: usize = 500;
-
-/// The decision on a registration.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// It is as requested already.
-    Unchanged(Box<Indexed<Volume>>),
-    Write {
-        volume: Box<Volume>,
-        writes: Vec<Write>,
-    },
-}
 
 /// Decides on registering a volume. `next_id` is called once for each evaluation.
 ///
@@ -32,7 +22,7 @@ pub fn register(
     wanted: &Volume,
     context: &VolumeContext,
     mut next_id: impl FnMut() -> EvalId,
-) -> Result<Change, VolumeRefusal> {
+) -> Result<VolumeRegistration<Volume>, VolumeRefusal> {
     let mut errors = FieldErrors::default();
     let name = &wanted.name;
     match snapshot.node(wanted.node_id) {
@@ -71,7 +61,7 @@ pub fn register(
         Some(stored) => {
             let old = &stored.value;
             if old.capabilities == wanted.capabilities && !old.deleting {
-                return Ok(Change::Unchanged(Box::new(Indexed::clone(stored))));
+                return Ok(VolumeRegistration::Unchanged(Box::new(Indexed::clone(stored))));
             }
             let volume = Volume {
                 id: old.id,
@@ -110,7 +100,7 @@ pub fn register(
         eval.node_id = Some(volume.node_id);
         Write::create_eval(eval)
     }));
-    Ok(Change::Write {
+    Ok(VolumeRegistration::Write {
         volume: Box::new(volume),
         writes,
     })

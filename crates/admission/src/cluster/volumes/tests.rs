@@ -41,7 +41,7 @@ fn context(number: u128) -> VolumeContext {
     }
 }
 
-fn decide(stored: &Stored, wanted: &Volume, number: u128) -> Result<Change, VolumeRefusal> {
+fn decide(stored: &Stored, wanted: &Volume, number: u128) -> Result<VolumeRegistration<Volume>, VolumeRefusal> {
     let mut evals = 0;
     register(&stored.snapshot(), wanted, &context(number), || {
         evals += 1;
@@ -59,7 +59,7 @@ fn fields(refusal: VolumeRefusal) -> Vec<String> {
 /// Registers the volume; returns it as it is stored.
 fn put(stored: &mut Stored, wanted: &Volume) -> Volume {
     let change = decide(stored, wanted, 1).unwrap();
-    let Change::Write { volume, .. } = change else {
+    let VolumeRegistration::Write { volume, .. } = change else {
         panic!("{change:?}");
     };
     let entity = Entity::Volume(volume.clone());
@@ -97,7 +97,7 @@ fn a_volume_is_registered_once_and_only_ever_allows_more() {
     // The same request again, with or without the id.
     for id in [VolumeId::default(), volume.id] {
         let again = decide(&stored, &Volume { id, ..wanted() }, 2).unwrap();
-        let Change::Unchanged(same) = again else {
+        let VolumeRegistration::Unchanged(same) = again else {
             panic!("{again:?}");
         };
         assert_eq!(same.value, volume);
@@ -170,7 +170,7 @@ fn system_jobs_that_ask_for_it_are_evaluated() {
     let mut stopped = job("stopped", JobType::System);
     stopped.stop = true;
     stored.put_job(&stopped);
-    let Change::Write { writes, .. } = decide(&stored, &wanted(), 1).unwrap() else {
+    let VolumeRegistration::Write { writes, .. } = decide(&stored, &wanted(), 1).unwrap() else {
         panic!("it is new");
     };
     let evals = writes.iter().filter_map(|write| match write {

@@ -64,7 +64,7 @@ impl Fixture {
             version,
         };
         match marks::tag(&self.snapshot(), &request, NOW).unwrap() {
-            marks::Change::Commit { writes, .. } => drop(self.write(&writes)),
+            marks::LabelDecision::Commit { writes, .. } => drop(self.write(&writes)),
             other => panic!("nothing to commit: {other:?}"),
         }
     }

@@ -5,7 +5,7 @@ use state::{Key, Write};
 use test_kit::builders;
 
 use super::fixture::{Fixture, NOW, changed, request};
-use crate::jobs::marks::{self, Change, TagRequest, Tagged, VersionRefusal};
+use crate::jobs::marks::{self, LabelDecision, TagRequest, Tagged, VersionRefusal};
 
 fn registered(fixture: &mut Fixture, count: u32) -> Job {
     let job = builders::service("web", 1);
@@ -30,9 +30,9 @@ fn refused(fixture: &Fixture, request: &TagRequest) -> String {
         .to_string()
 }
 
-fn writes<T: std::fmt::Debug>(change: Change<T>) -> Vec<Write> {
+fn writes<T: std::fmt::Debug>(change: LabelDecision<T>) -> Vec<Write> {
     match change {
-        Change::Commit { writes, .. } => writes,
+        LabelDecision::Commit { writes, .. } => writes,
         other => panic!("nothing to commit: {other:?}"),
     }
 }
@@ -64,7 +64,7 @@ fn a_name_stands_for_one_version() {
         .unwrap()
         .modify_index;
     let answer = Tagged { version: 1, tag };
-    assert_eq!(again, Change::Unchanged { answer, index });
+    assert_eq!(again, LabelDecision::Unchanged { answer, index });
     // Another name takes its place.
     fixture.tag(&job, "silver", Some(1));
     fixture.tag(&job, "gold", Some(0));
@@ -212,7 +212,7 @@ fn a_user_says_which_versions_are_stable() {
     let change = set(&fixture, true).unwrap();
     fixture.write(&writes(change));
     assert!(fixture.snapshot().is_stable(&job.key(), 0));
-    assert!(matches!(set(&fixture, true), Ok(Change::Unchanged { .. })));
+    assert!(matches!(set(&fixture, true), Ok(LabelDecision::Unchanged { .. })));
     let change = set(&fixture, false).unwrap();
     fixture.write(&writes(change));
     assert!(!fixture.snapshot().is_stable(&job.key(), 0));

@@ -31,7 +31,7 @@ fn a_node_is_revoked_until_it_is_reinstated() {
     // The first reason stays.
     let again = revoke(&snapshot, node.id, "sold", Timestamp(8_000));
     let modify_index = snapshot.node_revocation(node.id).unwrap().modify_index;
-    assert_eq!(again.change, Change::Unchanged { modify_index });
+    assert_eq!(again.change, OneWrite::Unchanged { modify_index });
     assert_eq!(again.node_name, node.name);
 
     let write = reinstate(&snapshot, node.id).unwrap();

@@ -1,5 +1,5 @@
-//! The index of services by name, for the streams of nodes: which instances a name has, and when they
-//! changed. Pure.
+//! The index of services by name, for the streams of nodes: the instances of each name, and the number of
+//! their last change.
 //!
 //! One index for all streams: a change costs one look-up for each changed allocation, and each stream compares
 //! the numbers of its own few names.
@@ -11,11 +11,11 @@ use proto::internal::v1::ServiceInstance;
 use state::{Change, Key, ShownService, Snapshot};
 
 /// Namespace and name, in lower case: names in DNS have no case.
-pub(crate) type Name = (String, String);
+pub type Name = (String, String);
 
 /// All registrations that readers get.
 #[derive(Debug, Default)]
-pub(crate) struct ServiceIndex {
+pub struct ServiceIndex {
     by_name: BTreeMap<Name, Entry>,
     known: HashMap<AllocId, Known>,
     by_node: HashMap<NodeId, BTreeSet<AllocId>>,
@@ -40,7 +40,7 @@ struct Known {
 }
 
 impl ServiceIndex {
-    pub(crate) fn new(snapshot: &Snapshot) -> Self {
+    pub fn new(snapshot: &Snapshot) -> Self {
         let mut index = Self::default();
         let all = snapshot.all_alloc_services();
         index.update(snapshot, all.map(|(id, _)| id).collect());
@@ -48,19 +48,19 @@ impl ServiceIndex {
     }
 
     /// Returns the number of a name's last change; 0: it has no instance.
-    pub(crate) fn changed_at(&self, name: &Name) -> u64 {
+    pub fn changed_at(&self, name: &Name) -> u64 {
         self.by_name.get(name).map_or(0, |entry| entry.changed)
     }
 
     /// Returns the instances of a name, ordered by allocation.
-    pub(crate) fn instances(&self, name: &Name) -> Vec<ServiceInstance> {
+    pub fn instances(&self, name: &Name) -> Vec<ServiceInstance> {
         let entry = self.by_name.get(name);
         let instances = entry.into_iter().flat_map(|entry| entry.instances.values());
         instances.flatten().cloned().collect()
     }
 
     /// Returns the allocations whose registrations changes may have changed.
-    pub(crate) fn affected(&self, changes: &[Change]) -> BTreeSet<AllocId> {
+    pub fn affected(&self, changes: &[Change]) -> BTreeSet<AllocId> {
         let mut affected = BTreeSet::new();
         for change in changes {
             let (Change::Put { key, .. } | Change::Delete { key }) = change;
@@ -84,7 +84,7 @@ impl ServiceIndex {
     }
 
     /// Reads the registrations of these allocations again. Returns whether one has changed.
-    pub(crate) fn update(&mut self, snapshot: &Snapshot, allocs: BTreeSet<AllocId>) -> bool {
+    pub fn update(&mut self, snapshot: &Snapshot, allocs: BTreeSet<AllocId>) -> bool {
         let before = self.changes;
         for id in allocs {
             self.update_one(snapshot, id);
@@ -93,7 +93,7 @@ impl ServiceIndex {
     }
 
     /// As [`Self::update`], for all allocations: the replica was read anew.
-    pub(crate) fn update_all(&mut self, snapshot: &Snapshot) -> bool {
+    pub fn update_all(&mut self, snapshot: &Snapshot) -> bool {
         let stored = snapshot.all_alloc_services().map(|(id, _)| id);
         let all = stored.chain(self.known.keys().copied()).collect();
         self.update(snapshot, all)
@@ -168,7 +168,7 @@ impl ServiceIndex {
 }
 
 /// Returns the key of a name.
-pub(crate) fn name(namespace: &str, name: &str) -> Name {
+pub fn name(namespace: &str, name: &str) -> Name {
     (namespace.to_lowercase(), name.to_lowercase())
 }
 

@@ -62,7 +62,7 @@ fn assign(
     let trace_parent = snapshot
         .eval(view.alloc.eval_id)
         .map_or_else(String::new, |eval| eval.value.trace_parent.clone());
-    let allocation = Some(api_view::allocation(snapshot, view));
+    let allocation = Some(crate::allocation(snapshot, view));
     update.assignments.push(Assignment {
         allocation,
         trace_parent,
@@ -98,7 +98,7 @@ fn unsent_job(snapshot: &Snapshot, view: &AllocView, sent: &mut SentJobs) -> Opt
     let is_new = sent
         .versions
         .insert((key.clone(), row.value.version, row.create_index));
-    is_new.then(|| api_view::job_version(snapshot, &key, row))
+    is_new.then(|| crate::job_version(snapshot, &key, row))
 }
 
 #[cfg(test)]

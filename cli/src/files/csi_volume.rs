@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
-use hcl::schema::{Kind, Schema, attribute, many, once, plain, refused_argument, refused_block};
+use hcl::schema::{
+    Kind, Schema, attribute, many, named, once, plain, refused_argument, refused_block,
+};
 use hcl::settings::Layout;
+use jobspec::MAX_TEXT_BYTES;
 use proto::v1;
 use serde_json::{Map, Value};
 
 use super::settings::{self, Described};
-use super::text::text_of;
+use super::text::{is_json, text_of};
 use crate::error::Error;
 use crate::json::csi::CsiVolume;
 use crate::output::colour::Colour;
@@ -97,18 +100,18 @@ static VOLUME: Schema = Schema {
     ..plain(
         "volume",
         &[
-            attribute("id", "ID", Kind::Text),
-            attribute("name", "Name", Kind::Text),
-            attribute("type", "Type", Kind::Text),
-            attribute("namespace", "Namespace", Kind::Text),
-            attribute("external_id", "ExternalID", Kind::Text),
-            attribute("plugin_id", "PluginID", Kind::Text),
-            attribute("snapshot_id", "SnapshotID", Kind::Text),
-            attribute("clone_id", "CloneID", Kind::Text),
+            named("id", Kind::Text),
+            named("name", Kind::Text),
+            named("type", Kind::Text),
+            named("namespace", Kind::Text),
+            named("external_id", Kind::Text),
+            named("plugin_id", Kind::Text),
+            named("snapshot_id", Kind::Text),
+            named("clone_id", Kind::Text),
             attribute("capacity_min", "RequestedCapacityMin", Kind::Text),
             attribute("capacity_max", "RequestedCapacityMax", Kind::Text),
-            attribute("parameters", "Parameters", Kind::TextMap),
-            attribute("context", "Context", Kind::TextMap),
+            named("parameters", Kind::TextMap),
+            named("context", Kind::TextMap),
         ],
     )
 };
@@ -116,8 +119,8 @@ static VOLUME: Schema = Schema {
 static CAPABILITY: Schema = plain(
     "capability",
     &[
-        attribute("access_mode", "AccessMode", Kind::Text),
-        attribute("attachment_mode", "AttachmentMode", Kind::Text),
+        named("access_mode", Kind::Text),
+        named("attachment_mode", Kind::Text),
     ],
 );
 
@@ -125,7 +128,7 @@ static MOUNT_OPTIONS: Schema = plain(
     "mount_options",
     &[
         attribute("fs_type", "FSType", Kind::Text),
-        attribute("mount_flags", "MountFlags", Kind::TextList),
+        named("mount_flags", Kind::TextList),
     ],
 );
 
@@ -145,10 +148,7 @@ static PREFERRED: Schema = Schema {
     ..plain("preferred", &[])
 };
 
-static TOPOLOGY: Schema = plain(
-    "topology",
-    &[attribute("segments", "Segments", Kind::TextMap)],
-);
+static TOPOLOGY: Schema = plain("topology", &[named("segments", Kind::TextMap)]);
 
 /// Replaces `required { topology { … } }` by the list of the HTTP API.
 fn flatten_topologies(request: &mut Map<String, Value>) -> Result<(), String> {
@@ -208,18 +208,16 @@ fn bytes(text: &str) -> Option<u64> {
     bytes
 }
 
-/// Tells whether a file's text describes a storage system's volume.
+/// Tells whether a file's text describes a storage system's volume: whether its type is `csi`. A text that
+/// cannot be read describes none.
 pub(crate) fn is_csi(text: &str) -> bool {
-    let is_type = |line: &str| {
-        let line = line.trim().trim_start_matches('"');
-        let rest = line
-            .strip_prefix("type")
-            .or_else(|| line.strip_prefix("Type"));
-        let rest = rest.map(|rest| rest.trim_start_matches('"').trim_start());
-        let value = rest.and_then(|rest| rest.strip_prefix(['=', ':']));
-        value.is_some_and(|value| value.trim_start().starts_with("\"csi\""))
+    let found = if is_json(text) {
+        let object: Option<Value> = serde_json::from_str(text).ok();
+        object.and_then(|object| Some(object.get("Type")?.as_str()?.to_owned()))
+    } else {
+        hcl::settings::text_attribute(text, MAX_TEXT_BYTES, "type")
     };
-    text.split(['\n', ',', '{']).any(is_type)
+    found.is_some_and(|found| found == "csi")
 }
 
 /// Reads the volume in `text`, the content of the file at `path`.
@@ -279,6 +277,27 @@ mod tests {
             crate::files::volume::EXAMPLE_JSON,
         ] {
             assert!(!is_csi(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_type_at_the_top_level_makes_a_file_one_of_a_storage_system() {
+        for (text, want) in [
+            ("type = \"csi\"", true),
+            ("id = \"a\"; # x\ntype=\"csi\"", false),
+            ("id = \"a\"\n  type   = \"${lower(\"CSI\")}\"", true),
+            ("# type = \"csi\"\ntype = \"host\"", false),
+            ("type = \"host\"\nparameters {\n  type = \"csi\"\n}", false),
+            ("name = <<EOT\ntype = \"csi\"\nEOT\n", false),
+            ("{\"Type\":\"csi\"}", true),
+            (
+                "{\"Type\": \"host\", \"Context\": {\"Type\": \"csi\"}}",
+                false,
+            ),
+            ("{\"Name\": \"Type: csi\"}", false),
+            ("type = [", false),
+        ] {
+            assert_eq!(is_csi(text), want, "{text}");
         }
     }
 

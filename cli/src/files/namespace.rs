@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hcl::schema::{Kind, Refused, Schema, attribute, once, plain, refused_argument, refused_block};
+use hcl::schema::{Kind, Refused, Schema, named, once, plain, refused_argument, refused_block};
 use hcl::settings::Layout;
 use proto::v1;
 use serde_json::{Map, Value};
@@ -24,13 +24,13 @@ static NAMESPACE: Schema = Schema {
         refused_block("vault", "", "Vault is not used; remove it"),
         refused_block("consul", "", "Consul is not used; remove it"),
     ],
-    finish: Some(named),
+    finish: Some(has_name),
     ..plain(
         "namespace",
         &[
-            attribute("name", "Name", Kind::Text),
-            attribute("description", "Description", Kind::Text),
-            attribute("meta", "Meta", Kind::TextMap),
+            named("name", Kind::Text),
+            named("description", Kind::Text),
+            named("meta", Kind::TextMap),
         ],
     )
 };
@@ -43,12 +43,8 @@ static CAPABILITIES: Schema = Schema {
     ..plain(
         "capabilities",
         &[
-            attribute("enabled_task_drivers", "EnabledTaskDrivers", Kind::TextList),
-            attribute(
-                "disabled_task_drivers",
-                "DisabledTaskDrivers",
-                Kind::TextList,
-            ),
+            named("enabled_task_drivers", Kind::TextList),
+            named("disabled_task_drivers", Kind::TextList),
         ],
     )
 };
@@ -56,9 +52,9 @@ static CAPABILITIES: Schema = Schema {
 static NODE_POOL_CONFIG: Schema = plain(
     "node_pool_config",
     &[
-        attribute("default", "Default", Kind::Text),
-        attribute("allowed", "Allowed", Kind::TextList),
-        attribute("denied", "Denied", Kind::TextList),
+        named("default", Kind::Text),
+        named("allowed", Kind::TextList),
+        named("denied", Kind::TextList),
     ],
 );
 
@@ -66,7 +62,7 @@ const fn no_network_mode(name: &'static str) -> Refused {
     refused_argument(name, "", NO_NETWORK_MODES)
 }
 
-fn named(object: &mut Map<String, Value>) -> Result<(), String> {
+fn has_name(object: &mut Map<String, Value>) -> Result<(), String> {
     if object.contains_key("Name") {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hcl::schema::{Kind, Label, Schema, attribute, once, plain};
+use hcl::schema::{Kind, Label, Schema, named, once, plain};
 use hcl::settings::Layout;
 use proto::v1;
 
@@ -54,8 +54,8 @@ static NODE_POOL: Schema = Schema {
     ..plain(
         "node_pool",
         &[
-            attribute("description", "Description", Kind::Text),
-            attribute("meta", "Meta", Kind::TextMap),
+            named("description", Kind::Text),
+            named("meta", Kind::TextMap),
         ],
     )
 };
@@ -63,12 +63,8 @@ static NODE_POOL: Schema = Schema {
 static SCHEDULER_CONFIG: Schema = plain(
     "scheduler_config",
     &[
-        attribute("scheduler_algorithm", "SchedulerAlgorithm", Kind::Text),
-        attribute(
-            "memory_oversubscription_enabled",
-            "MemoryOversubscriptionEnabled",
-            Kind::Flag,
-        ),
+        named("scheduler_algorithm", Kind::Text),
+        named("memory_oversubscription_enabled", Kind::Flag),
     ],
 );
 

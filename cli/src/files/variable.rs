@@ -1,6 +1,6 @@
 //! Files of variables: attributes and a block of items, or JSON of the HTTP API.
 
-use hcl::schema::{Kind, Schema, attribute, plain, refused_block};
+use hcl::schema::{Kind, Schema, named, plain, refused_block};
 use hcl::settings::Layout;
 use proto::v1;
 
@@ -19,10 +19,10 @@ static VARIABLE: Schema = Schema {
     ..plain(
         "variable",
         &[
-            attribute("path", "Path", Kind::Text),
-            attribute("namespace", "Namespace", Kind::Text),
-            attribute("modify_index", "ModifyIndex", Kind::Whole),
-            attribute("items", "Items", Kind::TextMap),
+            named("path", Kind::Text),
+            named("namespace", Kind::Text),
+            named("modify_index", Kind::Whole),
+            named("items", Kind::TextMap),
         ],
     )
 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hcl::schema::{Kind, Refused, Schema, attribute, many, plain, refused_argument, refused_block};
+use hcl::schema::{Kind, Refused, Schema, many, named, plain, refused_argument, refused_block};
 use hcl::settings::Layout;
 use proto::v1;
 use serde_json::{Map, Value};
@@ -64,16 +64,16 @@ static VOLUME: Schema = Schema {
         refused_argument("node_pool", "", NO_PLACEMENT),
         refused_block("constraint", "", NO_PLACEMENT),
     ],
-    finish: Some(named),
+    finish: Some(has_name),
     ..plain(
         "volume",
         &[
-            attribute("name", "Name", Kind::Text),
-            attribute("id", "ID", Kind::Text),
-            attribute("type", "Type", Kind::Text),
-            attribute("namespace", "Namespace", Kind::Text),
-            attribute("node_id", "NodeID", Kind::Text),
-            attribute("host_path", "HostPath", Kind::Text),
+            named("name", Kind::Text),
+            named("id", Kind::Text),
+            named("type", Kind::Text),
+            named("namespace", Kind::Text),
+            named("node_id", Kind::Text),
+            named("host_path", Kind::Text),
         ],
     )
 };
@@ -81,8 +81,8 @@ static VOLUME: Schema = Schema {
 static CAPABILITY: Schema = plain(
     "capability",
     &[
-        attribute("access_mode", "AccessMode", Kind::Text),
-        attribute("attachment_mode", "AttachmentMode", Kind::Text),
+        named("access_mode", Kind::Text),
+        named("attachment_mode", Kind::Text),
     ],
 );
 
@@ -90,7 +90,7 @@ const fn not_provisioned(name: &'static str) -> Refused {
     refused_argument(name, "", NO_PROVISIONING)
 }
 
-fn named(object: &mut Map<String, Value>) -> Result<(), String> {
+fn has_name(object: &mut Map<String, Value>) -> Result<(), String> {
     if object.contains_key("Name") {
         return Ok(());
     }

@@ -37,7 +37,11 @@ mod tests {
             (17, 17, false),
             (1, 65, false),
         ] {
-            assert_eq!(is_quick(&plan(nodes, placements)), expected, "{nodes} {placements}");
+            assert_eq!(
+                is_quick(&plan(nodes, placements)),
+                expected,
+                "{nodes} {placements}"
+            );
         }
     }
 }

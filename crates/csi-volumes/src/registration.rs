@@ -1,8 +1,8 @@
 //! Registration of storage systems' volumes, and its end.
 
+use admission::cluster::change::VolumeRegistration;
 use admission::cluster::csi::CsiRefusal;
 use admission::cluster::csi::deregister;
-use admission::cluster::change::VolumeRegistration;
 use admission::cluster::csi::register::{self, Context};
 use gateway_core::{Error, Step};
 use model::{CsiVolume, CsiVolumeKey, Indexed};

@@ -30,9 +30,27 @@ pub struct Label {
 pub struct Attribute {
     /// Its name in HCL; empty if only the API has it.
     pub name: &'static str,
-    /// Its key in the API's JSON; a key with `hcl:` exists in HCL only.
+    /// Its key in the API's JSON; empty: that of [`Self::key`]. A key with `hcl:` exists in HCL only.
     pub json: &'static str,
     pub kind: Kind,
+}
+
+impl Attribute {
+    /// Returns its key in the API's JSON: if the schema declares none, the name in Pascal case, in which
+    /// `id` is `ID`.
+    pub fn key(&self) -> String {
+        if !self.json.is_empty() {
+            return self.json.to_owned();
+        }
+        let words = self.name.split('_').map(|word| match word {
+            "id" => "ID".to_owned(),
+            word => {
+                let (first, rest) = word.split_at(usize::from(!word.is_empty()));
+                first.to_ascii_uppercase() + rest
+            }
+        });
+        words.collect()
+    }
 }
 
 /// The kind of an attribute.
@@ -157,6 +175,11 @@ impl Refused {
 
 pub const fn attribute(name: &'static str, json: &'static str, kind: Kind) -> Attribute {
     Attribute { name, json, kind }
+}
+
+/// Returns an attribute whose JSON key follows from its name ([`Attribute::key`]).
+pub const fn named(name: &'static str, kind: Kind) -> Attribute {
+    attribute(name, "", kind)
 }
 
 pub const fn once(schema: &'static Schema, json: &'static str) -> Child {

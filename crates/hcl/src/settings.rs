@@ -75,6 +75,25 @@ pub fn read(
     })
 }
 
+/// Returns the text of an attribute at the top level of an HCL file, by which the schema of the file is
+/// chosen; `None`: there is none, its value is no text, or the file cannot be read, which [`read`] reports.
+pub fn text_attribute(text: &str, max_bytes: usize, name: &str) -> Option<String> {
+    if text.len() > max_bytes {
+        return None;
+    }
+    let body = syntax::body(text).ok()?;
+    let items = Content::Hcl(&body).items(&|_| None).ok()?;
+    let found = items.attributes.iter().find(|known| known.name == name)?;
+    let host = Host {
+        unknown_names: UnknownNames::Refuse,
+        ..Host::default()
+    };
+    match found.expr.eval(text, &host, &Scope::default()).ok()? {
+        Value::String(value) => Some(value),
+        _ => None,
+    }
+}
+
 fn top_level(
     expander: &Expander<'_>,
     content: Content<'_>,

@@ -29,7 +29,9 @@ impl Scaling {
 /// Returns the id of a group's scaling policy: the same on every gateway, and for two versions of it.
 pub fn policy_id(job: &JobKey, group: &str) -> Uuid {
     let fields = ["scaling-policy", &job.namespace, &job.job_id, group];
-    let hash = fields.iter().fold(Fnv128::new(), |hash, field| hash.field(field));
+    let hash = fields
+        .iter()
+        .fold(Fnv128::new(), |hash, field| hash.field(field));
     EvalId::from_random(hash.finish()).0
 }
 

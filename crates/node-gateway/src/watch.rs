@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_view::assignments::{SentJobs, changed, full};
 use admission::nodes::revocation;
+use api_view::assignments::{SentJobs, changed, full};
 use futures::Stream;
 use futures::stream::unfold;
 use gateway_core::{Core, Error, GaugeGuard};

@@ -36,8 +36,8 @@ mod separation;
 mod system;
 mod template;
 
-pub use reconcile::changes::DesiredUpdates;
 pub use load::Load;
+pub use reconcile::changes::DesiredUpdates;
 pub use run::{Attempt, PlanOutcome, Run};
 pub use schedule::{Decision, schedule, schedule_with};
 #[doc(hidden)]

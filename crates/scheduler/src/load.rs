@@ -111,7 +111,8 @@ pub fn is_small(plan: &Plan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{AllocId, Job, NodeId, Stop};
+    use model::plan::Stop;
+    use model::{AllocId, Job, NodeId};
     use test_kit::{Stored, builders};
 
     use super::*;
@@ -162,7 +163,10 @@ mod tests {
         let mut each = builders::service("each", 1);
         each.job_type = JobType::System;
         assert!(!quick(&each));
-        assert!(!is_quick(&Stored::default().snapshot(), EvalId::from_random(9)));
+        assert!(!is_quick(
+            &Stored::default().snapshot(),
+            EvalId::from_random(9)
+        ));
     }
 
     #[test]

@@ -57,7 +57,17 @@ mod tests {
 
     #[test]
     fn writes_fill_transactions_in_their_order() {
-        let empty = |max_ops| move || Txn::new(Keyspace::default(), Limits { max_ops, max_bytes: 1 << 20 });
+        let empty = |max_ops| {
+            move || {
+                Txn::new(
+                    Keyspace::default(),
+                    Limits {
+                        max_ops,
+                        max_bytes: 1 << 20,
+                    },
+                )
+            }
+        };
         let packed = pack(empty(2), (0..5).map(creation));
         let counts: Vec<usize> = packed.txns.iter().map(Txn::write_count).collect();
         assert_eq!(counts, [2, 2, 1]);
@@ -70,7 +80,15 @@ mod tests {
 
     #[test]
     fn a_write_that_no_transaction_takes_is_left_out_of_all() {
-        let empty = || Txn::new(Keyspace::default(), Limits { max_ops: 9, max_bytes: 9 });
+        let empty = || {
+            Txn::new(
+                Keyspace::default(),
+                Limits {
+                    max_ops: 9,
+                    max_bytes: 9,
+                },
+            )
+        };
         let packed = pack(empty, [creation(1)]);
         assert!(packed.txns.is_empty());
         assert!(packed.refused[0].1.is_of_size());

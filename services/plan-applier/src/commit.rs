@@ -12,8 +12,8 @@ use model::{NodeId, Timestamp};
 use service_kit::run::chain;
 use state::{Snapshot, Write};
 use store::{
-    Commit, CommitOutcome, Settled, Decision, Replica, Transactor, Txn, TxnError, WaitError, Writer,
-    decide_and_commit,
+    Commit, CommitOutcome, Decision, Replica, Settled, Transactor, Txn, TxnError, WaitError,
+    Writer, decide_and_commit,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

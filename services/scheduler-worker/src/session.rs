@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use crate::hand::{CREDIT_MAX, Progress, Hand};
+use crate::hand::{CREDIT_MAX, Hand, Progress};
 use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 

@@ -15,7 +15,10 @@ pub enum OneWrite {
 pub enum VolumeRegistration<V> {
     /// It is as requested already.
     Unchanged(Box<Indexed<V>>),
-    Write { volume: Box<V>, writes: Vec<Write> },
+    Write {
+        volume: Box<V>,
+        writes: Vec<Write>,
+    },
 }
 
 #[cfg(test)]

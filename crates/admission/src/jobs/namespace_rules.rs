@@ -113,7 +113,11 @@ fn allow_pool(rules: &NodePoolRules, pool: &str) -> bool {
 
 /// Returns the job as it is registered: without a node pool of its own (`names_none`) it is in the
 /// default pool of its namespace.
-pub(super) fn with_node_pool<'a>(snapshot: &Snapshot, job: &'a Job, names_none: bool) -> Cow<'a, Job> {
+pub(super) fn with_node_pool<'a>(
+    snapshot: &Snapshot,
+    job: &'a Job,
+    names_none: bool,
+) -> Cow<'a, Job> {
     let stored = snapshot.namespace(&job.namespace);
     match stored.map(|stored| stored.value.node_pools.default_pool()) {
         Some(pool) if names_none && pool != job.node_pool => Cow::Owned(Job {

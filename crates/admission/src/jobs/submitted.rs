@@ -55,7 +55,8 @@ impl SubmittedJob {
 
 #[cfg(test)]
 mod tests {
-    use model::{Namespace, NodePoolRules};
+    use model::Namespace;
+    use model::namespace::NodePoolRules;
     use state::{Entity, Key};
     use test_kit::{Stored, builders};
 
@@ -88,7 +89,10 @@ mod tests {
             };
             let submitted = SubmittedJob::read(Some(&spec), "eu", NOW).unwrap();
             let job = submitted.in_pool(&snapshot);
-            assert_eq!((job.node_pool.as_str(), job.region.as_str()), (expected, "eu"));
+            assert_eq!(
+                (job.node_pool.as_str(), job.region.as_str()),
+                (expected, "eu")
+            );
             assert_eq!(job.submit_time, NOW);
         }
     }

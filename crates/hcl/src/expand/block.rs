@@ -151,7 +151,7 @@ impl Expander<'_> {
                     config::places(&value, &path, &span, out);
                     value = config::options(value);
                 }
-                reading.map.insert(known.json.to_owned(), value);
+                reading.map.insert(known.key(), value);
             }
             Err(fault) => out.fault(fault),
         }

@@ -145,5 +145,9 @@ fn without_its_revert_a_failure_says_so_and_leaves_the_job_alone() {
         "Failed due to unhealthy allocations - not rolling back to job version 0 as the job is too \
          large to be stored together with that"
     );
-    assert_eq!(outcome::without_revert(less), None, "nothing more to leave out");
+    assert_eq!(
+        outcome::without_revert(less),
+        None,
+        "nothing more to leave out"
+    );
 }

@@ -24,4 +24,3 @@ pub(super) fn eval_text(answer: Answer) -> String {
 pub(super) fn nanoseconds(time: Option<Timestamp>) -> u64 {
     time.map_or(0, |time| time.0)
 }
-

@@ -1,7 +1,7 @@
 //! `kafila.v1.Jobs.Plan`: a dry run of a registration.
 
-use admission::jobs::register::propose_dry_run;
 use admission::jobs::RequestContext;
+use admission::jobs::register::propose_dry_run;
 use dry_run::{DryRun, dry_run};
 use gateway_core::Error;
 use model::EvalId;

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use proto::v1;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::part::Part;
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::json::alloc::Allocation;
+use crate::json::eval::Evaluation;
+use crate::json::node::Node;
 use crate::json::operator::{Leader, Process, SchedulerConfig};
 
 /// Longest list of failed allocations and of evaluations: the newest.
@@ -134,22 +138,60 @@ fn listed<T>(
     Part::json(name, shown)
 }
 
+/// Returns the fields of an object as `-json` prints it that an archive has; absent: they are empty.
+fn chosen(object: &impl Serialize, keys: &[&str]) -> Map<String, Value> {
+    let Ok(Value::Object(mut object)) = serde_json::to_value(object) else {
+        return Map::new();
+    };
+    object.retain(|key, _| keys.contains(&key.as_str()));
+    object
+}
+
+const NODE_KEYS: &[&str] = &[
+    "ID",
+    "Name",
+    "Datacenter",
+    "NodePool",
+    "Status",
+    "StatusDescription",
+    "SchedulingEligibility",
+    "Drain",
+    "ModifyIndex",
+];
+
+const ALLOC_KEYS: &[&str] = &[
+    "ID",
+    "Namespace",
+    "JobID",
+    "JobVersion",
+    "TaskGroup",
+    "NodeID",
+    "ClientStatus",
+    "DesiredStatus",
+    "ModifyIndex",
+];
+
+const EVAL_KEYS: &[&str] = &[
+    "ID",
+    "Namespace",
+    "JobID",
+    "Type",
+    "Priority",
+    "TriggeredBy",
+    "Status",
+    "StatusDescription",
+    "QueuedAllocations",
+    "SnapshotIndex",
+    "ModifyIndex",
+];
+
 /// Attributes and metadata are left out: operators write them.
 fn node(node: &v1::Node) -> Value {
     let drivers = node.drivers.iter();
     let drivers: BTreeMap<&String, bool> = drivers.map(|(name, it)| (name, it.healthy)).collect();
-    json!({
-        "ID": node.id,
-        "Name": node.name,
-        "Datacenter": node.datacenter,
-        "NodePool": node.node_pool,
-        "Status": node.status,
-        "StatusDescription": node.status_description,
-        "Eligibility": node.eligibility,
-        "IsDraining": node.drain.is_some(),
-        "HealthyDrivers": drivers,
-        "ModifyIndex": node.modify_index,
-    })
+    let mut shown = chosen(&Node::from(node), NODE_KEYS);
+    shown.insert("HealthyDrivers".to_owned(), json!(drivers));
+    shown.into()
 }
 
 fn is_failed(alloc: &v1::Allocation) -> bool {
@@ -172,18 +214,9 @@ fn alloc(alloc: &v1::Allocation) -> Value {
         });
         (name.clone(), shown)
     });
-    json!({
-        "ID": alloc.id,
-        "Namespace": alloc.namespace,
-        "JobID": alloc.job_id,
-        "JobVersion": alloc.job_version,
-        "TaskGroup": alloc.task_group,
-        "NodeID": alloc.node_id,
-        "ClientStatus": alloc.client_status,
-        "DesiredStatus": alloc.desired_status,
-        "Tasks": tasks.collect::<serde_json::Map<_, _>>(),
-        "ModifyIndex": alloc.modify_index,
-    })
+    let mut shown = chosen(&Allocation::from(alloc), ALLOC_KEYS);
+    shown.insert("Tasks".to_owned(), tasks.collect::<Map<_, _>>().into());
+    shown.into()
 }
 
 fn is_open(eval: &v1::Evaluation) -> bool {
@@ -191,18 +224,26 @@ fn is_open(eval: &v1::Evaluation) -> bool {
 }
 
 fn eval(eval: &v1::Evaluation) -> Value {
-    let queued: BTreeMap<&String, &u32> = eval.queued_allocations.iter().collect();
-    json!({
-        "ID": eval.id,
-        "Namespace": eval.namespace,
-        "JobID": eval.job_id,
-        "Type": eval.r#type,
-        "Priority": eval.priority,
-        "TriggeredBy": eval.triggered_by,
-        "Status": eval.status,
-        "StatusDescription": eval.status_description,
-        "QueuedAllocations": queued,
-        "SnapshotIndex": eval.snapshot_index,
-        "ModifyIndex": eval.modify_index,
-    })
+    chosen(&Evaluation::from(eval), EVAL_KEYS).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn the_fields_of_an_archive_are_those_of_json_output() {
+        let node = chosen(&Node::from(&fixtures::node()), NODE_KEYS);
+        assert_eq!(node.len(), NODE_KEYS.len());
+        let alloc = chosen(&Allocation::from(&fixtures::alloc()), ALLOC_KEYS);
+        assert_eq!(alloc.len(), ALLOC_KEYS.len());
+        let eval = v1::Evaluation {
+            status_description: "waits".to_owned(),
+            queued_allocations: [("web".to_owned(), 1)].into(),
+            ..v1::Evaluation::default()
+        };
+        let eval = chosen(&Evaluation::from(&eval), EVAL_KEYS);
+        assert_eq!(eval.len(), EVAL_KEYS.len());
+    }
 }

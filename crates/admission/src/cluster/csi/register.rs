@@ -55,7 +55,9 @@ pub fn register(
                 ..volume.clone()
             };
             if same == *old {
-                return Ok(VolumeRegistration::Unchanged(Box::new(Indexed::clone(stored))));
+                return Ok(VolumeRegistration::Unchanged(Box::new(Indexed::clone(
+                    stored,
+                ))));
             }
             stored.modify_index
         }

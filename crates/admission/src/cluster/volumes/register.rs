@@ -61,7 +61,9 @@ pub fn register(
         Some(stored) => {
             let old = &stored.value;
             if old.capabilities == wanted.capabilities && !old.deleting {
-                return Ok(VolumeRegistration::Unchanged(Box::new(Indexed::clone(stored))));
+                return Ok(VolumeRegistration::Unchanged(Box::new(Indexed::clone(
+                    stored,
+                ))));
             }
             let volume = Volume {
                 id: old.id,

@@ -10,6 +10,7 @@ use state::{Entity, Key, Write};
 use test_kit::{Stored, builders};
 
 use super::*;
+use crate::cluster::change::VolumeRegistration;
 use crate::cluster::deletion::Deletion;
 
 fn capability(access_mode: AccessMode) -> Capability {
@@ -41,7 +42,11 @@ fn context(number: u128) -> VolumeContext {
     }
 }
 
-fn decide(stored: &Stored, wanted: &Volume, number: u128) -> Result<VolumeRegistration<Volume>, VolumeRefusal> {
+fn decide(
+    stored: &Stored,
+    wanted: &Volume,
+    number: u128,
+) -> Result<VolumeRegistration<Volume>, VolumeRefusal> {
     let mut evals = 0;
     register(&stored.snapshot(), wanted, &context(number), || {
         evals += 1;

@@ -212,7 +212,10 @@ fn a_user_says_which_versions_are_stable() {
     let change = set(&fixture, true).unwrap();
     fixture.write(&writes(change));
     assert!(fixture.snapshot().is_stable(&job.key(), 0));
-    assert!(matches!(set(&fixture, true), Ok(LabelDecision::Unchanged { .. })));
+    assert!(matches!(
+        set(&fixture, true),
+        Ok(LabelDecision::Unchanged { .. })
+    ));
     let change = set(&fixture, false).unwrap();
     fixture.write(&writes(change));
     assert!(!fixture.snapshot().is_stable(&job.key(), 0));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_a_node_and_the_command_find_each_other_without_being_told() {
+    fn a_gateway_a_node_and_the_command_find_each_other_by_default() {
         let gateway = api_gateway::Config::default().listen.grpc;
         let address = format!("http://{gateway}");
         assert_eq!(client_node::Config::default().gateways, [address.as_str()]);

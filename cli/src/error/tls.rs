@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_name_is_told_with_the_names_that_there_are_and_the_fix() {
+    fn a_missing_name_is_listed_with_the_present_names_and_the_fix() {
         let (what, remedy) = wrong(&["gateway.eu.kafila", "10.0.0.1"]);
         let expected = "the name 10.0.0.9 is not in the certificate (its names: gateway.eu.kafila, \
                         10.0.0.1) of the server";

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_told_from_hcl_by_its_brace() {
+    fn json_differs_from_hcl_by_its_brace() {
         assert!(is_json(" \n{}") && !is_json("job \"a\" {}"));
     }
 

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_member_and_one_that_is_away_are_told_apart() {
+    fn a_full_member_differs_from_an_unreachable_one() {
         let full = v1::EtcdMember {
             endpoint: "http://10.0.0.1:2379".to_owned(),
             version: "3.5.30".to_owned(),

@@ -242,7 +242,7 @@ async fn the_allocations_of_a_job_are_paged() {
 }
 
 #[tokio::test]
-async fn scenario_023_a_periodic_job_is_registered_and_told_when_it_is_launched() {
+async fn scenario_023_a_periodic_job_is_registered_and_shows_its_next_launch() {
     let mut state = FakeState::running();
     state.registered = [Ok(v1::RegisterJobResponse {
         next_periodic_launch_ns: fixtures::NOW + 3_600 * fixtures::SECOND,

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registry_errors_are_told_apart() {
+    fn registry_errors_are_distinguished() {
         type Kind = fn(String) -> PullError;
         let table: [(&str, Kind); 9] = [
             (

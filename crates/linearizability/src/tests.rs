@@ -193,7 +193,7 @@ fn answers_impossible_on_one_thread_are_not_linearizable() {
 }
 
 #[test]
-fn the_order_and_where_it_ends_are_told() {
+fn the_answer_has_the_order_and_its_end() {
     let found = verdict(
         "r1     |-----|
          w1 |-----|

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_database_is_told_from_too_many_requests() {
+    fn a_full_database_is_not_an_excess_of_requests() {
         let of = |text| {
             let status = etcd_client::Error::GRpcStatus(Status::resource_exhausted(text));
             Error::from_etcd("commit a transaction", &[], status)

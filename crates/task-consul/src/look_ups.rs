@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_outage_keeps_the_data_and_the_first_failure_is_told() {
+    async fn an_outage_keeps_the_data_and_its_first_failure_is_reported() {
         let mut consul = Consul::start().await;
         consul.put_key("a", "one");
         let look_ups = look_ups(&consul);

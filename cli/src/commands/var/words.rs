@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_a_file_and_items_are_told_apart() {
+    fn a_path_a_file_and_items_are_distinguished() {
         let words = read("app/db @db.hcl user=web old= url=a=b").unwrap();
         assert_eq!(words.path.as_deref(), Some("app/db"));
         assert_eq!(words.file, Some("db.hcl".into()));

@@ -46,7 +46,7 @@ fn a_node_is_sent_all_of_its_allocations_each_job_version_once_and_the_trace() {
 }
 
 #[test]
-fn a_node_that_lost_its_memory_is_told_what_it_had_said() {
+fn a_node_without_its_database_gets_its_last_report_number() {
     let (mut stored, node, job) = (
         Stored::default(),
         builders::node(1),

@@ -10,7 +10,7 @@ use crate::store::{Store, stop};
 use crate::verifying::{accept, deployment, followed_up, placed, refusal, report};
 
 #[test]
-fn scenario_050_of_two_plans_that_fit_alone_one_is_told_from_when_to_look_again() {
+fn scenario_050_of_two_plans_that_fit_alone_one_gets_a_refresh_index() {
     let mut harness = Harness::new(50);
     let node = harness
         .store
@@ -118,7 +118,7 @@ fn unknown(store: &mut Store, allocs: &[model::AllocId]) -> Plan {
 }
 
 #[test]
-fn scenario_054_a_node_out_of_reach_is_only_told_of_the_unknown() {
+fn scenario_054_only_unknown_allocations_are_written_for_an_unreachable_node() {
     let mut store = Store::new(54);
     let node = store.add_node(1, |_| {});
     let allocs = [100, 100].map(|cpu| store.running("web", node, cpu));

@@ -233,7 +233,7 @@ fn a_record_of_an_ended_allocation_needs_no_node() {
 }
 
 #[test]
-fn scenario_147_a_disconnected_node_is_only_told_that_its_allocations_are_unknown() {
+fn scenario_147_plans_only_mark_allocations_of_a_disconnected_node_unknown() {
     let mut store = Store::new(9);
     let node = store.add_node(1, |_| {});
     let alloc = store.running("web", node, 100);

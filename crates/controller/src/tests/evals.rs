@@ -94,7 +94,7 @@ fn allocations_with_work_left_cause_an_evaluation() {
 }
 
 #[test]
-fn a_system_allocation_that_was_told_to_stop_is_looked_at_until_it_has() {
+fn a_stopping_system_allocation_is_evaluated_until_it_has_stopped() {
     use ClientStatus::{Complete, Running};
     for (desired, client, counts) in [
         (DesiredStatus::Run, Running, false),

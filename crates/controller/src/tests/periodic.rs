@@ -368,7 +368,7 @@ fn a_job_that_was_never_launched_is_due_from_its_registration_on() {
 }
 
 #[test]
-fn the_next_launch_is_told_as_one_that_is_to_come() {
+fn the_next_launch_is_in_the_future() {
     let fixture = Fixture::new(&periodic(&["*/5 * * * *"]));
     let snapshot = fixture.snapshot();
     let job = snapshot.job(&JobKey::new("default", "p")).unwrap();

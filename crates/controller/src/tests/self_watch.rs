@@ -143,7 +143,7 @@ fn a_gateway_that_comes_and_goes_keeps_no_dead_node_alive() {
 }
 
 #[test]
-fn a_storm_is_written_at_the_pace_of_the_store_and_spares_who_returns_in_time() {
+fn a_storm_is_written_at_the_pace_of_the_store_and_spares_nodes_that_return_in_time() {
     let mut fleet = Fleet::new(2_000);
     for number in 1..=500 {
         fleet.beating.remove(&number);

@@ -190,7 +190,7 @@ fn the_previous_value_is_that_of_the_revision_before() {
 }
 
 #[test]
-fn no_previous_value_is_told_that_was_compacted() {
+fn compacted_previous_values_are_not_sent() {
     let mut bench = Bench::default();
     let (stream, outbox) = bench.open();
     bench.put("k");
@@ -236,7 +236,7 @@ fn a_slow_reader_is_bounded_and_misses_nothing() {
 }
 
 #[test]
-fn a_reader_that_made_room_is_told_to_call_the_hub() {
+fn a_reader_that_made_room_calls_the_hub() {
     let mut bench = Bench::default();
     let (stream, outbox) = bench.open();
     bench.watch(stream, prefix(0));
@@ -265,7 +265,7 @@ fn one_revision_larger_than_the_queue_still_arrives_whole() {
 }
 
 #[test]
-fn a_reader_that_stays_behind_a_compaction_is_told_so() {
+fn a_reader_behind_a_compaction_gets_an_error() {
     let mut bench = Bench::default();
     let (stream, outbox) = bench.open();
     bench.watch(stream, prefix(0));

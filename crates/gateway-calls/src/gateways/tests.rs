@@ -138,7 +138,7 @@ async fn the_addresses_of_a_node_with_tls_begin_with_https() {
 }
 
 #[tokio::test]
-async fn a_plaintext_node_is_told_which_settings_a_gateway_with_tls_needs() {
+async fn a_plaintext_node_gets_the_names_of_the_settings_for_tls() {
     const REFUSAL: &str = "this port needs TLS: use https://";
     let cause = std::io::Error::other(format!("connection error received: {REFUSAL}"));
     let status = Status::from_error(Box::new(cause));

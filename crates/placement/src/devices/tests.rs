@@ -307,7 +307,7 @@ fn missing_devices_are_counted_in_the_order_of_the_requests() {
 }
 
 #[test]
-fn a_constraint_that_refuses_every_named_device_is_told() {
+fn a_constraint_that_refuses_every_named_device_is_in_the_reason() {
     let short = |ask: DeviceAsk| short_of(&[&ask], &node(), &Free);
     let memory = "${device.attr.memory} >= 80 GiB";
     let big = ask("gpu", 1, &["attr.memory >= 80 GiB"], &[]);

@@ -408,7 +408,7 @@ fn an_end_by_a_users_word_counts_the_word() {
 }
 
 #[test]
-fn health_is_told_of_allocations_of_the_deployment_once_each() {
+fn health_is_set_once_for_each_allocation_of_the_deployment() {
     let mut fixture = Fixture::deploying(&job(2), group(2), 2);
     let refused = |fixture: &mut Fixture, healthy: &[u32], unhealthy: &[u32]| {
         set_health(fixture, healthy, unhealthy).unwrap_err()

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_running_is_told_by_the_leader_or_else_by_the_first_task() {
+    fn the_longest_running_follows_from_the_leader_or_else_the_first_task() {
         let choice = ReconcileChoice::LongestRunning;
         let (server, side) = ("server", "side");
         let later = running(ORIGINAL, 500, &[(server, 20), (side, 5)]);

@@ -140,7 +140,7 @@ fn scenario_121_a_request_is_served_by_one_model_and_no_node_speaks_for_its_clas
 }
 
 #[test]
-fn the_model_that_is_liked_decides_between_nodes_and_is_told() {
+fn a_preferred_model_decides_between_nodes_and_is_in_the_scores() {
     let mut cluster = TestCluster::new(4);
     for (number, name) in [(1, "k80"), (2, "a100")] {
         cluster.put_node(node_with(number, |node| {

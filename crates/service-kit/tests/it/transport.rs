@@ -91,12 +91,12 @@ fn open(config: &TlsConfig, role: Role) -> Result<Transport, ConfigError> {
 const ACK: &str = "/kafila.internal.v1.EvalBroker/Ack";
 
 /// Returns the caller of a request, in a header.
-async fn who(request: Request) -> impl axum::response::IntoResponse {
+async fn caller_identity(request: Request) -> impl axum::response::IntoResponse {
     let peer = match request.extensions().get::<Peer>() {
         Some(Peer::Certified(identity)) => identity.to_string(),
         other => format!("{other:?}"),
     };
-    [("who", peer)]
+    [("identity", peer)]
 }
 
 /// Starts a gateway; returns its address as others dial it.
@@ -111,20 +111,20 @@ async fn gateway(transport: Transport, metrics: Metrics) -> (SocketAddr, Cancell
         metrics: None,
         shutdown_grace_period: Duration::from_millis(100),
     };
-    let routes = Routes::from(axum::Router::new().route(ACK, axum::routing::any(who)));
+    let routes = Routes::from(axum::Router::new().route(ACK, axum::routing::any(caller_identity)));
     let incoming = Incoming::new(listener, transport.clone());
     tokio::spawn(serve(incoming, routes, options, drain.clone()));
     tokio::spawn(transport.keep_fresh(None, metrics, drain.clone()));
     (address, drain)
 }
 
-async fn ask_who(mut channel: TracedChannel, address: &str) -> String {
+async fn ask_identity(mut channel: TracedChannel, address: &str) -> String {
     let request = http::Request::post(format!("{address}{ACK}"))
         .header("content-type", "application/grpc")
         .body(tonic::body::Body::empty())
         .unwrap();
     let response = channel.ready().await.unwrap().call(request).await.unwrap();
-    response.headers()["who"].to_str().unwrap().to_owned()
+    response.headers()["identity"].to_str().unwrap().to_owned()
 }
 
 /// Returns the gRPC code of a refused call.
@@ -160,8 +160,8 @@ async fn a_request_has_the_identity_of_its_client() {
     for scheme in ["https", "http"] {
         let dialed = format!("{scheme}://{address}");
         let channel = worker.connect_lazy(&dialed, Role::Gateway).unwrap();
-        let who = ask_who(channel, &dialed).await;
-        assert_eq!(who, "worker w7 of region global");
+        let identity = ask_identity(channel, &dialed).await;
+        assert_eq!(identity, "worker w7 of region global");
     }
     drain.cancel();
 }
@@ -192,7 +192,7 @@ async fn without_tls_a_request_has_the_peer_of_development() {
     let channel = Transport::PLAINTEXT
         .connect_lazy(&dialed, Role::Gateway)
         .unwrap();
-    assert_eq!(ask_who(channel, &dialed).await, "Some(Development)");
+    assert_eq!(ask_identity(channel, &dialed).await, "Some(Development)");
     let secured = Transport::PLAINTEXT.connect_lazy("https://10.0.0.1:1", Role::Gateway);
     assert!(secured.unwrap_err().to_string().contains("needs TLS"));
     let worker = Authority::new().transport(Role::Worker, "w7");
@@ -412,7 +412,10 @@ async fn callers_without_a_certificate_take_a_limited_number_of_connections() {
     // Those with a certificate are not affected.
     let worker = authority.transport(Role::Worker, "w7");
     let channel = worker.connect_lazy(&url, Role::Gateway).unwrap();
-    assert_eq!(ask_who(channel, &url).await, "worker w7 of region global");
+    assert_eq!(
+        ask_identity(channel, &url).await,
+        "worker w7 of region global"
+    );
     drop(open);
     let freed = async { while !call().await.1 {} };
     tokio::time::timeout(TIMEOUT, freed).await.unwrap();

@@ -81,7 +81,7 @@ async fn a_token_is_replaced_before_its_end() {
 }
 
 #[tokio::test]
-async fn a_refused_login_is_told_from_an_outage() {
+async fn a_refused_login_is_no_outage() {
     let mut consul = consul(Duration::ZERO).await;
     let refused = keeper(&consul, "none", None);
     let state = until(&refused, |state| state.problem.is_some()).await;

@@ -338,7 +338,7 @@ async fn a_server_without_tls_is_recognised() {
 
 /// It may be one without TLS, such as etcd's.
 #[tokio::test]
-async fn a_server_that_closes_during_the_handshake_is_told_in_words() {
+async fn a_server_that_closes_during_the_handshake_is_described_in_words() {
     let client = credentials(&Authority::new(), BROKER);
     let (client_end, mut server_end) = pair().await;
     let serving = async {

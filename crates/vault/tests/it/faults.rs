@@ -9,7 +9,7 @@ use vault_test_kit::{Fault, Vault};
 use crate::support::{client, config, log_in};
 
 #[tokio::test]
-async fn failures_that_pass_are_told_from_those_that_last() {
+async fn transient_failures_differ_from_permanent_ones() {
     let vault = Vault::start().await;
     let client = client(&vault);
     let token = log_in(&client).await.token;

@@ -75,7 +75,7 @@ async fn run(suite: &Suite, number: u128, job_index: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn every_write_is_told_in_order_and_what_it_was() {
+async fn every_write_has_an_event_in_order_with_its_type() {
     let suite = Suite::start(2).await;
     let mut events = stream(&suite, 1, from(0)).await.unwrap();
     let first = next(&mut events).await.unwrap();

@@ -228,7 +228,7 @@ async fn a_stopped_job_would_start_again() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_is_told_at_once() {
+async fn all_errors_of_a_job_are_listed_at_once() {
     let suite = Suite::start(1).await;
     let mut wrong = v1::Job::from(&job("web"));
     wrong.priority = Some(1_000);

@@ -263,7 +263,7 @@ async fn a_node_may_speak_for_itself_only() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_away_is_told_to_come_back_first() {
+async fn reports_of_a_disconnected_node_are_refused_until_it_returns() {
     for away in [NodeStatus::Down, NodeStatus::Disconnected] {
         let (suite, node, job) = (Suite::start(1).await, node(1), job("web"));
         suite

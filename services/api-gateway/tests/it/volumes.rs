@@ -165,7 +165,7 @@ async fn an_error_of_a_volume_names_its_field() {
 }
 
 #[tokio::test]
-async fn a_volume_that_is_used_stays_and_its_node_is_told_where_it_is() {
+async fn a_used_volume_stays_and_its_node_gets_its_path() {
     let suite = Suite::start(2).await;
     put_node(&suite, 1).await;
     let volume = register(&suite, wanted("data", 1)).await.unwrap();

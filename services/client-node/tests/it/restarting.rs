@@ -286,7 +286,7 @@ async fn the_directory_of_an_unknown_allocation_is_removed_after_a_full_list() {
 }
 
 #[tokio::test]
-async fn an_agent_told_to_end_leaves_its_tasks_running() {
+async fn an_ending_agent_leaves_its_tasks_running() {
     let place = Place::new();
     let (cluster, gateway) = cluster().await;
     for signal in ["TERM", "INT"] {

@@ -52,7 +52,7 @@ fn the_compare_of_an_older_snapshot_fails_after_a_revocation() {
 }
 
 #[test]
-fn a_refused_node_is_told_the_command_that_reinstates_it() {
+fn a_refused_node_gets_the_command_that_reinstates_it() {
     let node_id = builders::node(1).id;
     let refusal = Revoked(node_id);
     assert_eq!(refusal.kind(), Kind::Denied);

@@ -256,9 +256,8 @@ async fn a_watch_that_takes_fragments_gets_no_message_over_the_limit() {
 }
 
 #[tokio::test]
-async fn a_quiet_watch_is_told_the_revision_now_and_then() {
-    let Some(mut pair) = Pair::start("a_quiet_watch_is_told_the_revision_now_and_then").await
-    else {
+async fn a_quiet_watch_gets_the_revision_periodically() {
+    let Some(mut pair) = Pair::start("a_quiet_watch_gets_the_revision_periodically").await else {
         return;
     };
     let create = Create {

@@ -6,7 +6,7 @@ use crate::gateway::Gateway;
 use crate::state::FakeState;
 
 #[tokio::test]
-async fn the_command_gets_its_arguments_and_input_and_its_exit_code_is_the_commands() {
+async fn scenario_029_the_command_gets_its_arguments_and_input_and_its_exit_code_is_the_commands() {
     let gateway = Gateway::start(FakeState::running()).await;
     let id = fixtures::alloc().id;
     let task = fixtures::alloc().task_states.into_keys().min().unwrap();

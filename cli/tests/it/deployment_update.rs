@@ -18,7 +18,7 @@ fn going_on() -> FakeState {
 }
 
 #[tokio::test]
-async fn a_promotion_is_followed_until_the_rest_has() {
+async fn scenario_034_a_promotion_is_followed_until_the_rest_has() {
     for line in ["deployment promote 5e6f", "job promote web"] {
         let gateway = Gateway::start(going_on()).await;
         let said = kafila(line).at(&gateway.address).await;

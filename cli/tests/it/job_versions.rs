@@ -33,7 +33,7 @@ fn with_differences() -> FakeState {
 }
 
 #[tokio::test]
-async fn a_job_is_reverted_to_a_number_or_a_name_and_followed() {
+async fn scenario_032_a_job_is_reverted_to_a_number_or_a_name_and_followed() {
     for (to, expected) in [
         ("3", Target::Version(3)),
         ("v3", Target::Tag("v3".to_owned())),

@@ -6,7 +6,7 @@ use crate::gateway::Gateway;
 use crate::state::FakeState;
 
 #[tokio::test]
-async fn a_drain_is_set_as_it_was_asked_for_and_unset() {
+async fn scenario_035_a_drain_is_set_as_it_was_asked_for_and_unset() {
     let gateway = Gateway::start(FakeState::running()).await;
     let id = fixtures::NODE;
     for (flags, deadline_ns, ignores) in [

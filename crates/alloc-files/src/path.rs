@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_refused_however_they_are_written() {
+    fn scenario_073_secrets_are_refused_however_they_are_written() {
         for text in [
             "web/secrets",
             "/web/secrets/",

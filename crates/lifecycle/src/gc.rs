@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_live_allocations_are_expected_a_full_disk_is_not() {
+    fn scenario_058_many_live_allocations_are_expected_a_full_disk_is_not() {
         let thresholds = Thresholds {
             disk_percent: 80,
             inode_percent: 70,

@@ -140,7 +140,7 @@ async fn the_next_attempt_replaces_the_container_of_the_last_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_above_its_memory_is_killed_and_the_exit_says_so() {
+async fn scenario_074_a_task_above_its_memory_is_killed_and_the_exit_says_so() {
     let Some(bench) = Bench::new().await else {
         return;
     };

@@ -82,7 +82,7 @@ async fn until(state: &LocalState, is_writing: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pending_writes_reach_a_full_disk_once_there_is_room() {
+async fn scenario_059_pending_writes_reach_a_full_disk_once_there_is_room() {
     let disk = Disk::default();
     let state = disk.start();
     state.put_alloc(id(1), &"before").await;

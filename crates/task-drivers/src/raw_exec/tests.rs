@@ -75,7 +75,7 @@ fn only_tasks_that_share_cpu_are_in_the_shared_group() {
 }
 
 #[tokio::test]
-async fn dedicated_cores_leave_the_shared_group_before_the_start_and_return_when_the_task_is_forgotten()
+async fn scenario_075_dedicated_cores_leave_the_shared_group_before_the_start_and_return_when_the_task_is_forgotten()
  {
     let (state_dir, slice) = (tempfile::tempdir().unwrap(), slice());
     let first = driver(state_dir.path(), &slice);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_lines_and_unknown_fields_of_a_newer_side_are_ignored() {
+    fn scenario_079_messages_are_lines_and_unknown_fields_of_a_newer_side_are_ignored() {
         let stop = Request::Stop {
             version: 1,
             signal: "SIGTERM".into(),

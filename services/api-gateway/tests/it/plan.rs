@@ -68,7 +68,7 @@ async fn running() -> (Suite, Job, v1::RegisterJobResponse) {
 }
 
 #[tokio::test]
-async fn a_new_job_is_added_and_all_of_it_placed() {
+async fn scenario_027_a_new_job_is_added_and_all_of_it_placed() {
     let (suite, job) = (Suite::start(1).await, job("web"));
     let revision = suite.put_node(&node(1)).await;
     let answer = plan(&suite, &job).await;

@@ -212,7 +212,7 @@ async fn an_allocation_that_cannot_run_is_reported_once_with_its_reason() {
 }
 
 #[tokio::test]
-async fn the_allocation_that_ended_first_makes_room() {
+async fn scenario_057_the_allocation_that_ended_first_makes_room() {
     let place = Place::new();
     let cluster = Cluster::new();
     let gateway = Gateway::start(&cluster).await;

@@ -76,7 +76,7 @@ pub(crate) fn container(script: &str) -> Job {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_outlives_the_agent_and_ends_with_its_allocation() {
+async fn scenario_028_a_container_outlives_the_agent_and_ends_with_its_allocation() {
     if !has_engine() {
         return;
     }

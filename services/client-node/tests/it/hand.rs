@@ -181,7 +181,7 @@ async fn tasks_and_the_machine_are_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dynamic_metadata_is_registered_and_survives_the_agent() {
+async fn scenario_080_dynamic_metadata_is_registered_and_survives_the_agent() {
     let place = Place::new();
     let cluster = Cluster::new();
     let gateway = Gateway::start(&cluster).await;

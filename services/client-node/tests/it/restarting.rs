@@ -308,6 +308,34 @@ async fn an_ending_agent_leaves_its_tasks_running() {
 }
 
 #[tokio::test]
+async fn scenario_078_a_suspended_agent_goes_on_with_its_tasks() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let agent = Process::start(&place, &gateway.address);
+    let id = cluster.assign(1, &service(COUNTING));
+    let before = cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    agent.signal("STOP");
+    counts_on(&place, id).await;
+    let beats = cluster.facts().heartbeats;
+    // Longer than the pause between two heartbeats: none comes.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(cluster.facts().heartbeats <= beats + 1);
+    agent.signal("CONT");
+    cluster
+        .until_fact("a heartbeat", |facts| {
+            (facts.heartbeats > beats + 1).then_some(())
+        })
+        .await;
+    assert!(is_alive(pid));
+    counts_on(&place, id).await;
+    assert_eq!(cluster.reported(id), before);
+    cluster.stop(id);
+    cluster.until(id, ClientStatus::Complete).await;
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
 async fn an_agent_that_lost_its_state_recovers_running_tasks() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;

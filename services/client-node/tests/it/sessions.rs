@@ -1,5 +1,6 @@
 //! Registration, heartbeats and failover.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use model::ClientStatus;
@@ -7,7 +8,7 @@ use test_kit::wait_for;
 use tokio::net::TcpListener;
 
 use crate::gateway::{Cluster, Gateway, LIMIT};
-use crate::node::{Place, Running, mock, start};
+use crate::node::{Place, Running, is_alive, mock, service, start};
 
 #[tokio::test]
 async fn scenario_001_a_node_registers_once_and_is_the_same_after_a_restart() {
@@ -185,15 +186,59 @@ async fn scenario_004_a_node_without_servers_waits_for_them() {
     })
     .await;
     let node = Running::start(place.config(&[&url])).await;
-    let gateway = loop {
-        // The system may take a moment to release the port.
-        if TcpListener::bind(address).await.is_ok() {
-            break Gateway::start_at(&cluster, address).await;
-        }
-        tokio::task::yield_now().await;
-    };
+    let gateway = start_again(&cluster, address).await;
     let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
     cluster.until(id, ClientStatus::Running).await;
+    node.stop().await;
+    drop(gateway);
+}
+
+/// Starts a gateway at the address of one that has ended.
+async fn start_again(cluster: &Cluster, address: SocketAddr) -> Gateway {
+    // The system may take a moment to release the port.
+    wait_for("the port to be free", LIMIT, async || {
+        TcpListener::bind(address).await.ok()
+    })
+    .await;
+    Gateway::start_at(cluster, address).await
+}
+
+#[tokio::test]
+async fn scenario_005_a_short_outage_changes_no_task_and_needs_no_registration() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    let before = cluster.until(id, ClientStatus::Running).await;
+    let address = gateway.socket_address();
+    drop(gateway);
+    let gateway = start_again(&cluster, address).await;
+    let beats = cluster.facts().heartbeats;
+    cluster
+        .until_fact("heartbeats", |facts| {
+            (facts.heartbeats > beats + 1).then_some(())
+        })
+        .await;
+    assert_eq!(cluster.reported(id), before);
+    assert_eq!(cluster.facts().registrations.len(), 1);
+    node.stop().await;
+    drop(gateway);
+}
+
+#[tokio::test]
+async fn scenario_006_a_task_that_was_replaced_during_an_outage_stops_after_it() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &service("echo pid $$; sleep 600"));
+    cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    let address = gateway.socket_address();
+    drop(gateway);
+    // The servers have given the node up, and another node has the replacement.
+    cluster.stop(id);
+    assert!(is_alive(pid), "it runs during the outage");
+    let gateway = start_again(&cluster, address).await;
+    cluster.until(id, ClientStatus::Complete).await;
+    assert!(!is_alive(pid));
     node.stop().await;
     drop(gateway);
 }

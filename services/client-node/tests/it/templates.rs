@@ -52,7 +52,7 @@ async fn a_task_finds_its_rendered_files_and_variables() {
 }
 
 #[tokio::test]
-async fn each_start_renders_the_templates_again() {
+async fn scenario_033_each_start_renders_the_templates_again() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let mut job = service("cat local/x; echo changed > local/x; exit 1");
@@ -68,7 +68,7 @@ async fn each_start_renders_the_templates_again() {
 }
 
 #[tokio::test]
-async fn a_task_whose_template_waits_stays_pending_says_why_and_can_be_stopped() {
+async fn scenario_065_a_task_whose_template_waits_stays_pending_says_why_and_can_be_stopped() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let mut job = service("echo started");

@@ -2,12 +2,10 @@
 
 mod canaries;
 
-use std::sync::Arc;
-
 use model::{
     AllocClient, AllocId, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
-    ComparableResources, Deployment, DeploymentId, DeploymentStatus, DesiredStatus,
-    DesiredTransition, EvalId, EvalStatus, Job, JobType, LeaderInfo, Node, Timestamp, TriggeredBy,
+    ComparableResources, Deployment, DeploymentId, DeploymentStatus, DesiredStatus, EvalId,
+    EvalStatus, Job, JobType, LeaderInfo, Node, Timestamp, TriggeredBy,
 };
 use state::{Change, Entity, Key};
 use test_kit::builders;
@@ -19,12 +17,7 @@ fn alloc(id: u128, node: &Node, number: u32) -> Allocation {
     Allocation {
         id: AllocId::from_random(id),
         eval_id: EvalId::from_random(1),
-        node_id: node.id,
-        namespace: Arc::from("default"),
-        job_id: Arc::from("web"),
         job_version: 0,
-        job_create_index: 1,
-        task_group: Arc::from("app"),
         name_index: number,
         resources: AllocatedResources {
             total: ComparableResources {
@@ -32,25 +25,10 @@ fn alloc(id: u128, node: &Node, number: u32) -> Allocation {
                 memory_mib: 64,
                 disk_mib: 10,
             },
-            ports: Vec::new(),
             ..AllocatedResources::default()
         },
-        desired_status: DesiredStatus::Run,
-        desired_description: String::new(),
-        transition: DesiredTransition::default(),
-        deployment_id: None,
-        canary: false,
-        client_status_override: None,
-        unknown_since: Timestamp::NEVER,
-        previous_alloc: None,
-        next_alloc: None,
-        followup_eval_id: None,
-        preempted_by: None,
-        preempted_allocs: Vec::new(),
-        reschedules: Vec::new(),
         create_time: Timestamp(1),
-        modify_time: Timestamp::NEVER,
-        metric: None,
+        ..builders::allocation(id, &web(1), node.id)
     }
 }
 

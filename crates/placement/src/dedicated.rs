@@ -249,9 +249,8 @@ fn is_healthy(node: &Node, device: DeviceRef<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use model::job::DeviceRequest;
-    use model::node::NodeDevice;
     use state::NodeUsage;
-    use test_kit::builders;
+    use test_kit::builders::{self, gpus};
 
     use super::*;
     use crate::{Feasibility, Infeasible, Requirements, check_change};
@@ -260,20 +259,6 @@ mod tests {
         let mut node = builders::node(1);
         node.cores = (0..count).map(|id| (id, 1_000 + u32::from(id))).collect();
         node
-    }
-
-    fn gpus(name: &str, ids: &[&str]) -> NodeDevice {
-        let instances = ids.iter().map(|id| DeviceInstance {
-            id: (*id).to_owned(),
-            healthy: true,
-        });
-        NodeDevice {
-            vendor: "nvidia".into(),
-            device_type: "gpu".into(),
-            name: name.into(),
-            instances: instances.collect(),
-            ..NodeDevice::default()
-        }
     }
 
     fn request(name: &str, count: u64) -> DeviceRequest {

@@ -7,11 +7,12 @@ use model::job::{
     DelayFunction, EphemeralDisk, HealthCheck, Job, JobType, LogConfig, MigrateStrategy,
     ReschedulePolicy, RestartMode, RestartPolicy, Task, TaskGroup, TaskResources, UpdateStrategy,
 };
-use model::node::DriverInfo;
+use model::node::{DeviceInstance, DriverInfo, NodeDevice};
 use model::template::{ChangeMode, Template};
 use model::{
     AllocId, AllocatedResources, Allocation, ComparableResources, DesiredStatus, DesiredTransition,
-    EvalId, Evaluation, Node, NodeEligibility, NodeId, NodeStatus, Service, Timestamp, TriggeredBy,
+    EvalId, Evaluation, Node, NodeEligibility, NodeId, NodeStatus, Plan, Service, Timestamp,
+    TriggeredBy,
 };
 
 /// Returns a ready, eligible node `n<number>` in `dc1` and the pool `default`, with 4,000 MHz,
@@ -232,6 +233,21 @@ pub fn evaluation(number: u128, job: &Job) -> Evaluation {
         TriggeredBy::JobRegister,
         Timestamp::NEVER,
     )
+}
+
+/// Returns a device group of Nvidia's with healthy instances of these ids.
+pub fn gpus(name: &str, ids: &[&str]) -> NodeDevice {
+    let instances = ids.iter().map(|id| DeviceInstance {
+        id: (*id).to_owned(),
+        healthy: true,
+    });
+    NodeDevice {
+        vendor: "nvidia".into(),
+        device_type: "gpu".into(),
+        name: name.into(),
+        instances: instances.collect(),
+        ..NodeDevice::default()
+    }
 }
 
 /// Returns a plan for an evaluation that changes nothing, made at index 1.

@@ -1,14 +1,13 @@
 //! Dedicated cores and devices, memory oversubscription, and the maximum number of allocations.
 
 use model::job::DeviceRequest;
-use model::node::{DeviceInstance, NodeDevice};
 use model::{
     Affinity, AllocMetric, Allocation, Constraint, Job, JobType, MemoryMax, Node, Operator,
     PoolConfiguration, TriggeredBy,
 };
 use scheduler::Decision;
 use scheduler::explain::{ExplainRequest, explain};
-use test_kit::builders;
+use test_kit::builders::{self, gpus};
 
 use crate::cluster::TestCluster;
 
@@ -25,20 +24,6 @@ fn placed(decision: &Decision) -> Vec<&Allocation> {
 fn failure<'a>(decision: &'a Decision, group: &str) -> &'a AllocMetric {
     let outcome = decision.plan.eval_outcome.as_ref().unwrap();
     &outcome.failed_task_groups[group]
-}
-
-fn gpus(name: &str, ids: &[&str]) -> NodeDevice {
-    let instances = ids.iter().map(|id| DeviceInstance {
-        id: (*id).to_owned(),
-        healthy: true,
-    });
-    NodeDevice {
-        vendor: "nvidia".into(),
-        device_type: "gpu".into(),
-        name: name.into(),
-        instances: instances.collect(),
-        ..NodeDevice::default()
-    }
 }
 
 fn gpu_request(count: u64) -> DeviceRequest {

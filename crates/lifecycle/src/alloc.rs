@@ -3,6 +3,7 @@
 mod apply;
 mod restart;
 mod settle;
+mod tasks;
 mod view;
 
 pub use restart::{NoProcess, RestartRefusal};
@@ -20,7 +21,7 @@ use crate::gates::Stage;
 use crate::health::{HealthInputs, HealthWatch};
 use crate::kill::AllocKill;
 use crate::spec::AllocSpec;
-use crate::task::{Context, TaskRunner};
+use crate::task::TaskRunner;
 use crate::time::{Now, Uptime};
 
 /// The boot of the stored state, relative to the current one.
@@ -215,23 +216,6 @@ impl AllocRunner {
         }
     }
 
-    /// Returns the owners whose services are registered: the group from before its first task until the
-    /// allocation is to end, a task while it runs and is not being killed.
-    ///
-    /// Source: Nomad's public behaviour; a shutdown delay gives clients time to see the change.
-    pub fn registered(&self) -> Vec<ServiceOwner> {
-        let mut owners = Vec::new();
-        if self.state.is_ended || self.state.kill.is_some() {
-            return owners;
-        }
-        if matches!(self.state.prerun, Prerun::Done | Prerun::Again) {
-            owners.push(ServiceOwner::Group);
-        }
-        let running = self.state.tasks.iter().filter(|(_, task)| task.is_served());
-        owners.extend(running.map(|(name, _)| ServiceOwner::Task(name.clone())));
-        owners
-    }
-
     /// Returns the result of the checks of a registered service, given its owner and position.
     pub fn service_health(&self, owner: &ServiceOwner, service: usize) -> ServiceHealth {
         self.checks.service_health(owner, service)
@@ -278,64 +262,6 @@ impl AllocRunner {
     pub fn expected_attempts(&self) -> impl Iterator<Item = (&str, u32)> {
         let alive = self.state.tasks.iter().filter(|(_, task)| !task.is_dead());
         alive.map(|(name, task)| (name.as_str(), task.expected_attempt()))
-    }
-
-    /// Passes an answer to its task, unless the attempt is over.
-    fn answer(
-        &mut self,
-        step: &mut Step<'_>,
-        name: &str,
-        attempt: u32,
-        then: impl FnOnce(&mut TaskRunner, &mut Context<'_>),
-    ) {
-        if self
-            .state
-            .tasks
-            .get(name)
-            .is_some_and(|task| task.attempt() == attempt)
-        {
-            self.with_task(step, name, then);
-        }
-    }
-
-    fn with_task(
-        &mut self,
-        step: &mut Step<'_>,
-        name: &str,
-        then: impl FnOnce(&mut TaskRunner, &mut Context<'_>),
-    ) {
-        let (Some(task), Some(spec)) = (self.state.tasks.get_mut(name), self.spec.tasks.get(name))
-        else {
-            return;
-        };
-        let mut cx = Context {
-            now: step.now,
-            name,
-            spec,
-            effects: step.effects,
-            rng: step.rng,
-        };
-        then(task, &mut cx);
-    }
-
-    fn each_task(
-        &mut self,
-        step: &mut Step<'_>,
-        mut then: impl FnMut(&mut TaskRunner, &mut Context<'_>),
-    ) {
-        for (name, task) in &mut self.state.tasks {
-            let Some(spec) = self.spec.tasks.get(name) else {
-                continue;
-            };
-            let mut cx = Context {
-                now: step.now,
-                name,
-                spec,
-                effects: step.effects,
-                rng: step.rng,
-            };
-            then(task, &mut cx);
-        }
     }
 
     fn check_invariants(&self) {

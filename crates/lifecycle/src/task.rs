@@ -1,9 +1,11 @@
 //! State machine of one task: gate, start, run, kill, restart.
 //!
 //! Independent of its siblings: the allocation's machine ([`crate::alloc`]) opens its gate, kills it,
-//! and passes the driver's answers on. [`kill`] has the kill, [`restore`] the restart of the agent.
+//! and passes the driver's answers on. `phase` has its phases, [`kill`] the kill,
+//! [`restore`] the restart of the agent.
 
 mod kill;
+mod phase;
 mod restore;
 
 use std::time::Duration;
@@ -141,19 +143,6 @@ impl TaskRunner {
         self.phase == Phase::Waiting
     }
 
-    /// Returns whether a requested restart replaces its process.
-    pub(crate) fn can_restart(&self) -> bool {
-        self.phase == Phase::Running && self.kill.is_none()
-    }
-
-    /// Returns whether a process may exist.
-    pub(crate) fn may_have_process(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Starting | Phase::Recovering { .. } | Phase::Running
-        )
-    }
-
     /// Returns the attempt that may have a process or starts next.
     pub(crate) fn expected_attempt(&self) -> u32 {
         if self.may_have_process() {
@@ -174,11 +163,6 @@ impl TaskRunner {
 
     pub(crate) fn record(&mut self, event: TaskEvent) {
         self.visible.record(event);
-        self.changed = true;
-    }
-
-    fn set_visible_phase(&mut self, phase: TaskPhase) {
-        self.visible.phase = phase;
         self.changed = true;
     }
 
@@ -304,14 +288,6 @@ impl TaskRunner {
         self.phase = Phase::BackingOff {
             until: now.uptime.plus(delay),
         };
-    }
-
-    fn die(&mut self, wall: Timestamp, failed: bool) {
-        self.phase = Phase::Dead;
-        self.kill = None;
-        self.visible.failed |= failed;
-        self.visible.finished_at = wall;
-        self.set_visible_phase(TaskPhase::Dead);
     }
 
     /// Fails a task whose setup failed; [`Self::kill`] ends its process first, if there is one.

@@ -194,3 +194,51 @@ fn allocation(
         ..builders::allocation(0, &builders::service("web", 1), node_id)
     }
 }
+
+pub(crate) fn port(value: u16) -> AllocatedPort {
+    AllocatedPort {
+        label: "http".into(),
+        value,
+        to: value,
+        host_ip: "127.0.0.1".into(),
+        ignore_collision: false,
+        task: String::new(),
+    }
+}
+
+pub(crate) fn stop(id: AllocId) -> Stop {
+    Stop {
+        alloc_id: id,
+        description: "not needed".into(),
+        client_status: None,
+        followup_eval_id: None,
+        preempted_by: None,
+    }
+}
+
+pub(crate) fn modify_index(snapshot: &Snapshot, key: &Key) -> u64 {
+    match key {
+        Key::Job(key) => snapshot.job(key).map_or(0, |job| job.modify_index),
+        Key::Eval(id) => snapshot.eval(*id).map_or(0, |eval| eval.modify_index),
+        Key::Alloc(id) => snapshot
+            .alloc(*id)
+            .map_or(0, |view| view.alloc_modify_index),
+        Key::Node(id) => snapshot.node(*id).map_or(0, |node| node.modify_index),
+        Key::Deployment(id) => snapshot.deployment(*id).map_or(0, |it| it.modify_index),
+        Key::Volume(key) => snapshot.volume(key).map_or(0, |it| it.modify_index),
+        Key::VolumeClaim(id) => snapshot.volume_claim(*id).map_or(0, |it| it.modify_index),
+        _ => panic!("plans neither write nor compare {key:?}"),
+    }
+}
+
+fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
+    match key {
+        Key::Job(key) => snapshot.job(key).map(|job| job.create_index),
+        Key::Eval(id) => snapshot.eval(*id).map(|eval| eval.create_index),
+        Key::Alloc(id) => snapshot.alloc(*id).map(|view| view.create_index),
+        Key::Node(id) => snapshot.node(*id).map(|node| node.create_index),
+        Key::Deployment(id) => snapshot.deployment(*id).map(|it| it.create_index),
+        Key::Volume(key) => snapshot.volume(key).map(|it| it.create_index),
+        _ => None,
+    }
+}

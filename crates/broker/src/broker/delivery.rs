@@ -1,6 +1,7 @@
 //! Deliveries: deliver, ack, nack, extend, and lost sessions.
 
 use model::{EvalId, Timestamp};
+use rand::RngExt as _;
 
 use super::{Broker, Outstanding};
 use crate::effect::{Delivery, Effect, NotOutstanding, ReturnReason};
@@ -163,5 +164,18 @@ impl Broker {
             Some(at) => self.set_state(id, State::BackingOff, at),
             None => self.fail(now, id, effects),
         }
+    }
+
+    /// Requests the write that fails an evaluation, again until the store shows it.
+    fn fail(&mut self, now: Timestamp, id: EvalId, effects: &mut Vec<Effect>) {
+        self.set_state(id, State::Failing, now.plus(self.config.write_retry));
+        let spread = self
+            .config
+            .follow_up_spread
+            .mul_f64(self.rng.random::<f64>());
+        effects.push(Effect::Fail {
+            eval_id: id,
+            follow_up_after: self.config.follow_up_delay + spread,
+        });
     }
 }

@@ -9,7 +9,7 @@ use state::{Snapshot, Table};
 use super::Broker;
 use crate::effect::Effect;
 use crate::entry::{Entry, State};
-use crate::event::OpenEval;
+use crate::event::{Fact, OpenEval};
 use crate::facts;
 
 impl Broker {
@@ -50,7 +50,30 @@ impl Broker {
         effects
     }
 
-    pub(super) fn learn_open(&mut self, now: Timestamp, eval: OpenEval, effects: &mut Vec<Effect>) {
+    /// Takes note of a fact of the store.
+    pub(super) fn learn(&mut self, now: Timestamp, fact: Fact, effects: &mut Vec<Effect>) {
+        match fact {
+            Fact::Open(eval) => self.learn_open(now, eval, effects),
+            Fact::Closed {
+                eval_id,
+                index,
+                placed_all,
+            } => {
+                self.learn_closed(now, eval_id, index, placed_all, effects);
+            }
+            Fact::Capacity {
+                class,
+                node_id,
+                free,
+                index,
+            } => {
+                self.learn_capacity(now, class, node_id, free, index);
+            }
+            Fact::Paused(paused) => self.paused = paused,
+        }
+    }
+
+    fn learn_open(&mut self, now: Timestamp, eval: OpenEval, effects: &mut Vec<Effect>) {
         let Some(entry) = self.entries.get(&eval.id) else {
             self.admit(now, eval);
             return;
@@ -77,7 +100,7 @@ impl Broker {
         self.admit(now, eval);
     }
 
-    pub(super) fn learn_closed(
+    fn learn_closed(
         &mut self,
         now: Timestamp,
         id: EvalId,

@@ -1,7 +1,6 @@
 //! Expired timers of evaluations, by state.
 
 use model::{EvalId, Timestamp};
-use rand::RngExt;
 
 use super::Broker;
 use crate::config::{CANCEL_BATCH, TIMERS_PER_STEP};
@@ -46,18 +45,5 @@ impl Broker {
                 unreachable!("{state:?} has no timer");
             }
         }
-    }
-
-    /// Requests the write that fails an evaluation, again until the store shows it.
-    pub(super) fn fail(&mut self, now: Timestamp, id: EvalId, effects: &mut Vec<Effect>) {
-        self.set_state(id, State::Failing, now.plus(self.config.write_retry));
-        let spread = self
-            .config
-            .follow_up_spread
-            .mul_f64(self.rng.random::<f64>());
-        effects.push(Effect::Fail {
-            eval_id: id,
-            follow_up_after: self.config.follow_up_delay + spread,
-        });
     }
 }

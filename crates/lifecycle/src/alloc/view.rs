@@ -1,6 +1,6 @@
 //! The visible state of an allocation: client status, description, health.
 
-use model::{ClientStatus, DeploymentHealth, TaskPhase};
+use model::{ClientStatus, DeploymentHealth, ServiceOwner, TaskPhase};
 
 use super::{AllocRunner, Prerun};
 use crate::kill::KillReason;
@@ -8,6 +8,23 @@ use crate::task::TaskRunner;
 use crate::time::written;
 
 impl AllocRunner {
+    /// Returns the owners whose services are registered: the group from before its first task until the
+    /// allocation is to end, a task while it runs and is not being killed.
+    ///
+    /// Source: Nomad's public behaviour; a shutdown delay gives clients time to see the change.
+    pub fn registered(&self) -> Vec<ServiceOwner> {
+        let mut owners = Vec::new();
+        if self.state.is_ended || self.state.kill.is_some() {
+            return owners;
+        }
+        if matches!(self.state.prerun, Prerun::Done | Prerun::Again) {
+            owners.push(ServiceOwner::Group);
+        }
+        let running = self.state.tasks.iter().filter(|(_, task)| task.is_served());
+        owners.extend(running.map(|(name, _)| ServiceOwner::Task(name.clone())));
+        owners
+    }
+
     pub(super) fn status(&self) -> (ClientStatus, String) {
         let tasks = self.state.tasks.values().map(TaskRunner::visible);
         let any = |phase| {

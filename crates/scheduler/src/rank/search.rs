@@ -6,6 +6,7 @@
 //! room.
 
 mod changes;
+mod combination;
 mod failure;
 mod find;
 mod node_check;
@@ -26,7 +27,7 @@ use crate::rank::preemption_candidates::PreemptionCandidates;
 use crate::rank::property::PropertyLimit;
 use crate::rank::score::{FitCache, Parts};
 use crate::rank::score_buckets::{BucketRef, Entry, ScoreBuckets};
-use crate::rank::spread::SpreadUse;
+use crate::rank::spread::{SpreadUse, total};
 
 /// The search for one group.
 pub(crate) struct Search<'a, 'c> {
@@ -213,18 +214,6 @@ impl<'a, 'c> Search<'a, 'c> {
         Some(combinations)
     }
 
-    fn combination_at(&mut self, position: usize) -> u32 {
-        let table = self.cluster.table;
-        let spreads = &self.spreads;
-        let key = |spread: &SpreadUse| spread.key_at(table, position);
-        if let [spread] = spreads.as_slice() {
-            let keys = [key(spread)];
-            return self.buckets.combination(&keys, |keys| total(spreads, keys));
-        }
-        let keys: Vec<_> = spreads.iter().map(key).collect();
-        self.buckets.combination(&keys, |keys| total(spreads, keys))
-    }
-
     /// Returns the feasible nodes, with or without room.
     pub(crate) fn feasible(&self) -> impl Iterator<Item = (usize, &NodeRow)> {
         let rows = self.cluster.table.chunks().flatten();
@@ -237,13 +226,4 @@ impl<'a, 'c> Search<'a, 'c> {
 
 fn is_static(ask: &PortAsk) -> bool {
     ask.static_port.is_some()
-}
-
-/// Returns the boost of all spreads for nodes with these keys.
-fn total(spreads: &[SpreadUse], keys: &[u32]) -> f64 {
-    let boosts = spreads
-        .iter()
-        .zip(keys)
-        .map(|(spread, key)| spread.boost(*key));
-    boosts.sum()
 }

@@ -310,6 +310,15 @@ fn bounded(distance: f64) -> f64 {
     }
 }
 
+/// Returns the boost of all spreads for nodes with these keys.
+pub(crate) fn total(spreads: &[SpreadUse], keys: &[u32]) -> f64 {
+    let boosts = spreads
+        .iter()
+        .zip(keys)
+        .map(|(spread, key)| spread.boost(*key));
+    boosts.sum()
+}
+
 #[cfg(test)]
 mod tests {
     use model::{Job, Spread, SpreadTarget};

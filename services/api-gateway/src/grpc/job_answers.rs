@@ -1,8 +1,22 @@
 //! Conversions that the handlers of jobs share: requests, decisions and the parts of answers.
 
-use admission::jobs::{Answer, Decision};
+use admission::jobs::{Answer, Decision, SubmittedJob};
 use gateway_core::Step;
-use model::{EvalId, Timestamp};
+use model::{EvalId, FieldErrors, Timestamp};
+use proto::v1;
+
+use super::query::Api;
+
+impl Api {
+    /// Reads a submitted job, in this cluster's region.
+    pub(super) fn submitted(
+        &self,
+        spec: Option<&v1::Job>,
+        now: Timestamp,
+    ) -> Result<SubmittedJob, FieldErrors> {
+        SubmittedJob::read(spec, &self.gateway.config.tls.region, now)
+    }
+}
 
 /// Converts a decision; the answer is `None` if there is no such job.
 pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {

@@ -187,15 +187,6 @@ impl Jobs for Api {
 }
 
 impl Api {
-    /// Reads a submitted job, in this cluster's region.
-    pub(super) fn submitted(
-        &self,
-        spec: Option<&v1::Job>,
-        now: Timestamp,
-    ) -> Result<SubmittedJob, FieldErrors> {
-        SubmittedJob::read(spec, &self.gateway.config.tls.region, now)
-    }
-
     /// Checks a job file, and that its registration fits into a transaction.
     fn check(
         &self,

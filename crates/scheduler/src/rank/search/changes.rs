@@ -5,8 +5,7 @@ use state::AllocView;
 
 use crate::rank::score_buckets::ScoreBuckets;
 use crate::rank::search::Search;
-use crate::rank::search::total;
-use crate::rank::spread::{Changed, SpreadUse};
+use crate::rank::spread::{Changed, SpreadUse, total};
 
 impl Search<'_, '_> {
     /// Adds an allocation of the group to the node that was found.

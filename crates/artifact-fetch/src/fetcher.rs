@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use artifact::Getter;
 use tokio::sync::Semaphore;
-use tracing::{info, warn};
+use tracing::info;
 
 mod download;
 mod helper_runs;

@@ -21,32 +21,37 @@ use crate::services;
 impl Runner {
     /// Starts the checks that are watched now, and ends the others.
     pub(crate) fn sync_checks(&mut self) {
-        let watched = self.machine.checks().map(|(_, watched)| watched.epoch);
+        let watched = self
+            .state
+            .machine()
+            .checks()
+            .map(|(_, watched)| watched.epoch);
         let watched: Vec<u64> = watched.collect();
-        self.checks.0.retain(|epoch, run| {
+        self.effects.checks.0.retain(|epoch, run| {
             let is_watched = watched.contains(epoch);
             if !is_watched {
                 run.abort();
             }
             is_watched
         });
-        if watched.len() == self.checks.0.len() {
+        if watched.len() == self.effects.checks.0.len() {
             return;
         }
         let new: Vec<(CheckKey, Watched)> = self
-            .machine
+            .state
+            .machine()
             .checks()
-            .filter(|(_, watched)| !self.checks.0.contains_key(&watched.epoch))
+            .filter(|(_, watched)| !self.effects.checks.0.contains_key(&watched.epoch))
             .map(|(key, watched)| (key.clone(), watched.clone()))
             .collect();
         for (key, watched) in new {
             let epoch = watched.epoch;
-            let first = first_run(watched.check.interval, self.rng.random());
+            let first = first_run(watched.check.interval, self.state.rng().random());
             let Some(run) = self.run_of(key, watched, first) else {
                 continue;
             };
-            let run = self.work.spawn(run.in_current_span());
-            self.checks.0.insert(epoch, run);
+            let run = self.effects.work.spawn(run.in_current_span());
+            self.effects.checks.0.insert(epoch, run);
         }
     }
 
@@ -60,19 +65,28 @@ impl Runner {
         watched: Watched,
         first: Duration,
     ) -> Option<BoxFuture<'static, ()>> {
-        let assignment = &self.assignment;
+        let assignment = self.state.assignment();
         let group = assignment.job.task_group(&assignment.alloc.task_group)?;
         let facts = self.facts();
         let env = services::env(assignment, group, &key.owner, &facts);
         let (service, check) = (&watched.service, &watched.check);
-        let answers = self.answers.clone();
+        let answers = self.inputs.answers.clone();
         let epoch = watched.epoch;
         let in_consul = match service.provider {
             Provider::Kafila => None,
             Provider::Consul => {
-                let services = self.context.consul_services.as_ref()?.services.clone();
+                let services = self
+                    .inputs
+                    .context
+                    .consul_services
+                    .as_ref()?
+                    .services
+                    .clone();
                 // A check without an address is not registered.
-                Some((services, self.in_consul.check_ids.get(&key)?.clone()))
+                Some((
+                    services,
+                    self.effects.in_consul.check_ids.get(&key)?.clone(),
+                ))
             }
         };
         if check.check_type != CheckType::Script
@@ -96,7 +110,7 @@ impl Runner {
                 task: watched.target(&key.owner).unwrap_or_default().to_owned(),
                 line: line.map(|word| env.interpolate(word)).collect(),
                 limit: check.timeout,
-                runner: self.commands.clone(),
+                runner: self.inputs.commands.clone(),
             })
         } else {
             Run::Probe(Probe::new(check, target, &env))
@@ -137,9 +151,9 @@ impl Runner {
 
     /// Returns the checks of the allocation and their newest results.
     pub(crate) fn check_views(&self) -> Vec<CheckView> {
-        let alloc = &self.assignment.alloc;
+        let alloc = &self.state.assignment().alloc;
         let group = &*alloc.task_group;
-        let views = self.machine.checks().map(|(key, watched)| {
+        let views = self.state.machine().checks().map(|(key, watched)| {
             let task = match &key.owner {
                 ServiceOwner::Group => String::new(),
                 ServiceOwner::Task(task) => task.clone(),

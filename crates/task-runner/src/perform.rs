@@ -25,7 +25,7 @@ impl Runner {
             Effect::Prerun { must_exist } => self.prerun(must_exist),
             Effect::Start { task, attempt } => self.start(task, attempt),
             Effect::CancelStart { task, .. } => {
-                if let Some(start) = self.starts.get(&task) {
+                if let Some(start) = self.effects.starts.get(&task) {
                     start.cancel();
                 }
             }
@@ -42,7 +42,7 @@ impl Runner {
             Effect::Report => self.report(),
             Effect::Ended => {
                 info!(
-                    status = self.machine.client().status.as_str(),
+                    status = self.state.machine().client().status.as_str(),
                     "allocation ended"
                 );
                 self.remove_leftovers();
@@ -54,13 +54,13 @@ impl Runner {
     /// removed: a task must never run twice.
     fn prerun(&mut self, must_exist: bool) {
         let leftovers = self.take_obsolete_leftovers();
-        let context = Arc::clone(&self.context);
+        let context = Arc::clone(&self.inputs.context);
         let dirs = context
             .alloc_dir
             .as_deref()
-            .map(|base| AllocDirs::new(base, self.alloc_id));
+            .map(|base| AllocDirs::new(base, self.inputs.alloc_id));
         let previous = self.previous_dirs();
-        let names: Vec<String> = self.machine.spec().tasks.keys().cloned().collect();
+        let names: Vec<String> = self.state.machine().spec().tasks.keys().cloned().collect();
         let build = move || {
             let names = names.iter().map(String::as_str);
             match dirs {
@@ -69,10 +69,13 @@ impl Runner {
                 Some(dirs) => alloc_dirs::build(&dirs, names, previous.as_ref()),
             }
         };
-        let answers = self.answers.clone();
-        let (network, assignment) = (Arc::clone(&self.network), self.assignment.clone());
-        let volumes = Arc::clone(&self.volumes);
-        self.work.spawn(
+        let answers = self.inputs.answers.clone();
+        let (network, assignment) = (
+            Arc::clone(&self.inputs.network),
+            self.state.assignment().clone(),
+        );
+        let volumes = Arc::clone(&self.inputs.volumes);
+        self.effects.work.spawn(
             async move {
                 for id in leftovers {
                     remove_attempt(&context, &id).await;
@@ -102,12 +105,12 @@ impl Runner {
     /// already, if only the record of its start was lost; the start finds it. It stays a leftover
     /// until then, because the allocation may end before.
     fn take_obsolete_leftovers(&mut self) -> Vec<TaskId> {
-        let expected: BTreeMap<&str, u32> = self.machine.expected_attempts().collect();
+        let expected: BTreeMap<&str, u32> = self.state.machine().expected_attempts().collect();
         let is_expected = |id: &TaskId| expected.get(id.task.as_str()) == Some(&id.attempt);
-        let (expected_attempts, obsolete) = std::mem::take(&mut self.leftovers)
+        let (expected_attempts, obsolete) = std::mem::take(&mut self.effects.leftovers)
             .into_iter()
             .partition(is_expected);
-        self.leftovers = expected_attempts;
+        self.effects.leftovers = expected_attempts;
         obsolete
     }
 
@@ -115,15 +118,15 @@ impl Runner {
     /// end: a replacement may get the same ports. There are leftovers if the agent died between storing the end and removing the records, or if the
     /// allocation ended before it started.
     pub(crate) fn remove_leftovers(&mut self) {
-        let leftovers = std::mem::take(&mut self.leftovers);
-        let network = Arc::clone(&self.network);
-        let (context, progress) = (Arc::clone(&self.context), self.progress.clone());
-        let alloc_id = self.alloc_id;
+        let leftovers = std::mem::take(&mut self.effects.leftovers);
+        let network = Arc::clone(&self.inputs.network);
+        let (context, progress) = (Arc::clone(&self.inputs.context), self.record.publisher());
+        let alloc_id = self.inputs.alloc_id;
         let networks = context.networks.as_ref();
         let has_network = networks.is_some_and(|networks| networks.owner(alloc_id).is_some());
-        let has_volumes = self.volumes.end(&self.context, alloc_id);
-        let volumes = Arc::clone(&self.volumes);
-        let ended_at = self.machine.ended_at().unwrap_or_default();
+        let has_volumes = self.inputs.volumes.end(&self.inputs.context, alloc_id);
+        let volumes = Arc::clone(&self.inputs.volumes);
+        let ended_at = self.state.machine().ended_at().unwrap_or_default();
         let publish = move || {
             progress.send_if_modified(|progress| {
                 let is_first = *progress == Progress::Live;
@@ -151,14 +154,14 @@ impl Runner {
             }
             publish();
         };
-        self.work.spawn(clearing.in_current_span());
+        self.effects.work.spawn(clearing.in_current_span());
     }
 
     /// Returns the directories whose data this allocation takes over.
     fn previous_dirs(&self) -> Option<AllocDirs> {
-        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let (job, alloc) = (&self.state.assignment().job, &self.state.assignment().alloc);
         let disk = job.task_group(&alloc.task_group)?.ephemeral_disk;
-        let base = self.context.alloc_dir.as_deref()?;
+        let base = self.inputs.context.alloc_dir.as_deref()?;
         let previous = alloc
             .previous_alloc
             .filter(|_| disk.sticky || disk.migrate)?;
@@ -167,22 +170,23 @@ impl Runner {
 
     fn start(&mut self, task: String, attempt: u32) {
         let cancel = CancellationToken::new();
-        self.starts.insert(task.clone(), cancel.clone());
+        self.effects.starts.insert(task.clone(), cancel.clone());
         let shared = self.shared(&task);
         let run = Attempt::new(
-            &self.context,
-            &self.assignment,
-            &self.network,
+            &self.inputs.context,
+            self.state.assignment(),
+            &self.inputs.network,
             &shared,
             self.task_id(&task, attempt),
             cancel,
         );
-        self.work
-            .spawn(run.start(self.answers.clone()).in_current_span());
+        self.effects
+            .work
+            .spawn(run.start(self.inputs.answers.clone()).in_current_span());
     }
 
     fn recover(&mut self, task: String, attempt: u32) {
-        let client = self.machine.client();
+        let client = self.state.machine().client();
         let started_at = client
             .task_states
             .get(&task)
@@ -191,15 +195,15 @@ impl Runner {
         let cancel = CancellationToken::new();
         let shared = self.shared(&task);
         let run = Attempt::new(
-            &self.context,
-            &self.assignment,
-            &self.network,
+            &self.inputs.context,
+            self.state.assignment(),
+            &self.inputs.network,
             &shared,
             self.task_id(&task, attempt),
             cancel,
         );
-        self.work.spawn(
-            run.recover(started_at, self.answers.clone())
+        self.effects.work.spawn(
+            run.recover(started_at, self.inputs.answers.clone())
                 .in_current_span(),
         );
     }
@@ -208,7 +212,7 @@ impl Runner {
         let Some(driver) = self.driver(&task) else {
             return;
         };
-        let (id, answers) = (self.task_id(&task, attempt), self.answers.clone());
+        let (id, answers) = (self.task_id(&task, attempt), self.inputs.answers.clone());
         let stop = async move {
             // The attempt's own wait reports its end.
             if let Err(error) = driver.stop(&id, &signal, grace).await {
@@ -222,15 +226,18 @@ impl Runner {
                     .await;
             }
         };
-        self.work.spawn(stop.in_current_span());
+        self.effects.work.spawn(stop.in_current_span());
     }
 
     fn forget(&mut self, task: String, attempt: u32) {
         let Some(driver) = self.driver(&task) else {
             return;
         };
-        let (id, state) = (self.task_id(&task, attempt), self.context.state.clone());
-        self.leftovers.retain(|leftover| *leftover != id);
+        let (id, state) = (
+            self.task_id(&task, attempt),
+            self.inputs.context.state.clone(),
+        );
+        self.effects.leftovers.retain(|leftover| *leftover != id);
         let forget = async move {
             // The exit must be durable before its last record is removed.
             if !state.flushed().await {
@@ -247,25 +254,25 @@ impl Runner {
                 tokio::time::sleep(ATTEMPT_RETRY_PAUSE).await;
             }
         };
-        self.work.spawn(forget.in_current_span());
+        self.effects.work.spawn(forget.in_current_span());
     }
 
     /// Returns the state to report, with the registrations of its services.
     pub(crate) fn client(&self) -> AllocClient {
-        let owners = self.machine.registered();
+        let owners = self.state.machine().registered();
         let own = |task: &str| self.driver_address(task);
         let mut client = AllocClient {
             services: services::registrations(
-                &self.assignment,
+                self.state.assignment(),
                 &owners,
                 &self.facts(),
                 own,
-                |owner, service| self.machine.service_health(owner, service),
+                |owner, service| self.state.machine().service_health(owner, service),
             ),
-            network: self.network.status().map(Box::new),
-            ..self.machine.client()
+            network: self.inputs.network.status().map(Box::new),
+            ..self.state.machine().client()
         };
-        if self.volumes.is_releasing() {
+        if self.inputs.volumes.is_releasing() {
             // Other allocations get the volumes once the servers hear of the end.
             client.status = ClientStatus::Running;
             client.description = "Tasks have ended; unmounting volumes".to_owned();
@@ -275,18 +282,20 @@ impl Runner {
 
     pub(crate) fn report(&mut self) {
         let client = self.client();
-        if client.status != self.last_status {
-            let metrics = &self.context.metrics;
+        if self.record.is_new(client.status) {
+            let metrics = &self.inputs.context.metrics;
             match client.status {
                 ClientStatus::Complete => metrics.allocs_complete.inc(),
                 ClientStatus::Failed => metrics.allocs_failed.inc(),
                 _ => 0,
             };
             debug!(status = client.status.as_str(), "client status");
-            self.last_status = client.status;
         }
-        if self.is_recorded {
-            self.context.reporter.offer(self.alloc_id, client);
+        if self.record.is_kept() {
+            self.inputs
+                .context
+                .reporter
+                .offer(self.inputs.alloc_id, client);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! at once. A start is idempotent: drivers know tasks by attempt and find running ones. Only the
 //! removal of an attempt's records waits until the state is durable.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,18 +12,15 @@ use model::ClientStatus;
 use service_kit::clock::sleep_until_deadline;
 use task_drivers::{AllocDirs, alloc_dirs};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
-use crate::check_view::CheckRuns;
-use crate::consul_services::ConsulRegistrations;
 use crate::context::Context;
 use crate::handle::{Command, Handle, Progress};
 use crate::leftovers::remove_all_attempts;
 use crate::network::AllocNetwork;
-use crate::runner::{Runner, RunnerStart};
+use crate::runner::{Effects, Inputs, Record, Runner, RunnerStart, RunnerState};
 
 /// Capacity of a runner's queues. A runner takes messages within microseconds; senders beyond wait.
 const QUEUE: usize = 64;
@@ -57,26 +53,20 @@ pub fn spawn(
     let (progress, seen) = watch::channel(ended);
     let span = info_span!("alloc", alloc_id = %alloc.id, job_id = %alloc.job_id);
     let network = Arc::new(AllocNetwork::restored(context, alloc.id));
-    let runner = Runner {
+    let inputs = Inputs {
         context: Arc::clone(context),
         alloc_id: alloc.id,
-        last_status: machine.client().status,
-        assignment: start.assignment,
-        machine,
-        rng: context.ids.rng(),
         answers,
         commands: commands.downgrade(),
-        starts: HashMap::new(),
-        leftovers: start.leftovers,
         network,
         volumes: Arc::default(),
-        shared: HashMap::new(),
-        checks: CheckRuns::default(),
-        in_consul: ConsulRegistrations::default(),
-        work: JoinSet::new(),
-        progress,
-        is_recorded: true,
-        is_collected: false,
+    };
+    let status = machine.client().status;
+    let runner = Runner {
+        inputs: Arc::new(inputs),
+        state: RunnerState::new(start.assignment, machine, context.ids.rng()),
+        effects: Effects::new(start.leftovers),
+        record: Record::new(progress, status),
     };
     let (predecessors, is_contacted) = (start.predecessors, start.is_contacted);
     let queues = Queues {
@@ -109,7 +99,7 @@ impl Runner {
     ) {
         self.live(queues, predecessors, is_contacted, drain).await;
         // The agent may be restarted once the runner has ended, so no start may outlive it.
-        self.work.shutdown().await;
+        self.effects.work.shutdown().await;
     }
 
     async fn live(
@@ -119,7 +109,7 @@ impl Runner {
         is_contacted: bool,
         drain: CancellationToken,
     ) {
-        if self.machine.is_ended() {
+        if self.state.machine().is_ended() {
             self.remove_leftovers();
         }
         if is_contacted {
@@ -133,7 +123,7 @@ impl Runner {
                 self.offer_again();
             }
         }
-        if self.assignment.alloc.is_server_terminal() {
+        if self.state.assignment().alloc.is_server_terminal() {
             self.step(self.wanted_stop()).await;
         }
         let waiting = async {
@@ -144,7 +134,7 @@ impl Runner {
         tokio::pin!(waiting);
         let mut has_started = false;
         loop {
-            if self.is_collected && self.machine.is_ended() {
+            if self.record.is_collected() && self.state.machine().is_ended() {
                 self.remove(&drain).await;
                 return;
             }
@@ -163,8 +153,8 @@ impl Runner {
                     Some(Event::Begin)
                 }
                 () = sleep_until_deadline(deadline) => Some(Event::Tick),
-                Some(_) = self.work.join_next(), if !self.work.is_empty() => {
-                    if self.volumes.take_released() {
+                Some(_) = self.effects.work.join_next(), if !self.effects.work.is_empty() => {
+                    if self.inputs.volumes.take_released() {
                         self.report();
                     }
                     None
@@ -174,14 +164,17 @@ impl Runner {
                 self.step(event).await;
             }
         }
-        if self.context.stop_tasks_on_exit {
+        if self.inputs.context.stop_tasks_on_exit {
             self.stop_for_exit(&mut queues).await;
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let uptime = self.machine.next_deadline(self.context.clocks.now())?;
-        Some(self.context.clocks.instant(uptime))
+        let uptime = self
+            .state
+            .machine()
+            .next_deadline(self.inputs.context.clocks.now())?;
+        Some(self.inputs.context.clocks.instant(uptime))
     }
 
     /// Translates a command into an event of the machine.
@@ -194,7 +187,7 @@ impl Runner {
                 None
             }
             Command::Collect => {
-                self.is_collected = true;
+                self.record.collect();
                 Some(self.wanted_stop())
             }
             Command::Update(assignment) => self.update(assignment).await,
@@ -217,7 +210,7 @@ impl Runner {
                 None
             }
             Command::Restart { scope, answer } => {
-                let affected = self.machine.restartable(&scope);
+                let affected = self.state.machine().restartable(&scope);
                 if affected.is_ok() {
                     let reason = RESTART_REASON.to_owned();
                     self.step(Event::Restart { scope, reason }).await;
@@ -230,11 +223,15 @@ impl Runner {
     }
 
     async fn update(&mut self, assignment: Assignment) -> Option<Event> {
-        let spec = AllocSpec::new(&assignment.job, &assignment.alloc, self.context.limits);
+        let spec = AllocSpec::new(
+            &assignment.job,
+            &assignment.alloc,
+            self.inputs.context.limits,
+        );
         let is_stopped = assignment.alloc.is_server_terminal();
-        self.assignment = assignment;
+        self.state.assign(assignment);
         match spec {
-            Some(spec) if spec != *self.machine.spec() => {
+            Some(spec) if spec != *self.state.machine().spec() => {
                 self.step(Event::Update(Box::new(spec))).await
             }
             // The promotion of a canary changes its tags alone.
@@ -253,23 +250,24 @@ impl Runner {
 
     /// Returns the stop that the servers want.
     fn wanted_stop(&self) -> Event {
-        let skip_delays = self.assignment.alloc.transition.no_shutdown_delay;
+        let skip_delays = self.state.assignment().alloc.transition.no_shutdown_delay;
         Event::Stop { skip_delays }
     }
 
     fn is_unknown_to_servers(&self) -> bool {
-        self.assignment.alloc.client_status_override == Some(ClientStatus::Unknown)
+        self.state.assignment().alloc.client_status_override == Some(ClientStatus::Unknown)
     }
 
     fn offer_again(&self) {
-        self.context
+        self.inputs
+            .context
             .reporter
-            .offer_again(self.alloc_id, self.client());
+            .offer_again(self.inputs.alloc_id, self.client());
     }
 
     pub(crate) async fn step(&mut self, event: Event) {
-        let now = self.context.clocks.now();
-        let effects = self.machine.step(now, event, &mut self.rng);
+        let now = self.inputs.context.clocks.now();
+        let effects = self.state.step(now, event);
         // First, because checks are followed by their ids in Consul.
         self.sync_consul();
         self.sync_checks();
@@ -277,10 +275,11 @@ impl Runner {
         if effects.is_empty() {
             return;
         }
-        if self.is_recorded && self.context.state.is_durable() {
-            self.context
+        if self.record.is_kept() && self.inputs.context.state.is_durable() {
+            self.inputs
+                .context
                 .state
-                .put_runner(self.alloc_id, self.machine.state())
+                .put_runner(self.inputs.alloc_id, self.state.machine().state())
                 .await;
         }
         for effect in effects {
@@ -291,18 +290,19 @@ impl Runner {
     /// Stops every task without storing or reporting it, so that the next run of the agent starts
     /// them again, as after a power cut.
     async fn stop_for_exit(&mut self, queues: &mut Queues) {
-        self.is_recorded = false;
+        self.record.end();
         let timeouts = self
-            .machine
+            .state
+            .machine()
             .spec()
             .tasks
             .values()
             .map(|task| task.kill_timeout);
         let limit = timeouts.max().unwrap_or_default() + STOP_MARGIN;
-        let limit = limit.max(self.context.shutdown_grace_period);
+        let limit = limit.max(self.inputs.context.shutdown_grace_period);
         self.step(Event::Stop { skip_delays: true }).await;
         let stopping = async {
-            while !self.machine.is_ended() {
+            while !self.state.machine().is_ended() {
                 let deadline = self.deadline();
                 let event = tokio::select! {
                     Some(answer) = queues.answers.recv() => answer,
@@ -319,7 +319,7 @@ impl Runner {
             return;
         }
         // The records of the last attempts are being removed.
-        let removing = async { while self.work.join_next().await.is_some() {} };
+        let removing = async { while self.effects.work.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP_MARGIN, removing).await.is_err() {
             warn!("records of tasks are not removed");
         }
@@ -330,14 +330,22 @@ impl Runner {
         // Driver records go first: once the rest is gone, only the next run of the agent would find
         // them.
         let clearing = async {
-            while self.work.join_next().await.is_some() {}
-            while !remove_all_attempts(&self.context, self.alloc_id).await {
+            while self.effects.work.join_next().await.is_some() {}
+            while !remove_all_attempts(&self.inputs.context, self.inputs.alloc_id).await {
                 warn!("cannot remove the records of tasks; retrying");
                 tokio::time::sleep(ALLOC_RETRY_PAUSE).await;
             }
-            self.volumes.release(&self.context, self.alloc_id).await;
+            self.inputs
+                .volumes
+                .release(&self.inputs.context, self.inputs.alloc_id)
+                .await;
             // The next run of the agent removes what is left.
-            if let Err(error) = self.network.remove(&self.context, self.alloc_id).await {
+            if let Err(error) = self
+                .inputs
+                .network
+                .remove(&self.inputs.context, self.inputs.alloc_id)
+                .await
+            {
                 warn!(error, "cannot remove the allocation's network");
             }
         };
@@ -352,17 +360,21 @@ impl Runner {
                 () = drain.cancelled() => return,
             }
         }
-        self.context.state.delete(self.alloc_id).await;
-        self.context.reporter.queue().forget(self.alloc_id);
-        self.progress.send_replace(Progress::Removed);
+        self.inputs.context.state.delete(self.inputs.alloc_id).await;
+        self.inputs
+            .context
+            .reporter
+            .queue()
+            .forget(self.inputs.alloc_id);
+        self.record.publish(Progress::Removed);
         info!("allocation collected");
     }
 
     async fn remove_files(&self) -> std::io::Result<()> {
-        let Some(base) = &self.context.alloc_dir else {
+        let Some(base) = &self.inputs.context.alloc_dir else {
             return Ok(());
         };
-        let dirs = AllocDirs::new(base, self.alloc_id);
+        let dirs = AllocDirs::new(base, self.inputs.alloc_id);
         // A directory tree may be large.
         blocking::spawn(move || alloc_dirs::remove(&dirs))
             .await

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Event, NoProcess};
+use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Effect, Event, NoProcess, Now};
 use model::{AllocId, ClientStatus};
 use rand::rngs::StdRng;
 use task_drivers::{Driver, DriverAddress, NodeFacts, TaskId};
@@ -36,39 +36,142 @@ pub struct RunnerStart {
 
 /// The runner of one allocation.
 pub(crate) struct Runner {
+    pub(crate) inputs: Arc<Inputs>,
+    pub(crate) state: RunnerState,
+    pub(crate) effects: Effects,
+    pub(crate) record: Record,
+}
+
+/// The parts of a runner that no step changes.
+pub(crate) struct Inputs {
     pub(crate) context: Arc<Context>,
     pub(crate) alloc_id: AllocId,
-    pub(crate) assignment: Assignment,
-    pub(crate) machine: AllocRunner,
-    pub(crate) rng: StdRng,
     /// Results of effects are sent here.
     pub(crate) answers: mpsc::Sender<Event>,
     /// The runner's own queue; it does not keep the runner alive.
     pub(crate) commands: mpsc::WeakSender<Command>,
+    pub(crate) network: Arc<AllocNetwork>,
+    pub(crate) volumes: Arc<AllocVolumes>,
+}
+
+/// The assignment and its machine, which change by [`Self::assign`] and [`Self::step`] alone.
+pub(crate) struct RunnerState {
+    assignment: Assignment,
+    machine: AllocRunner,
+    rng: StdRng,
+}
+
+impl RunnerState {
+    pub(crate) fn new(assignment: Assignment, machine: AllocRunner, rng: StdRng) -> Self {
+        Self {
+            assignment,
+            machine,
+            rng,
+        }
+    }
+
+    pub(crate) fn assignment(&self) -> &Assignment {
+        &self.assignment
+    }
+
+    pub(crate) fn machine(&self) -> &AllocRunner {
+        &self.machine
+    }
+
+    pub(crate) fn rng(&mut self) -> &mut StdRng {
+        &mut self.rng
+    }
+
+    pub(crate) fn assign(&mut self, assignment: Assignment) {
+        self.assignment = assignment;
+    }
+
+    pub(crate) fn step(&mut self, now: Now, event: Event) -> Vec<Effect> {
+        self.machine.step(now, event, &mut self.rng)
+    }
+}
+
+/// Effects in progress, and what they leave for the next ones.
+#[derive(Default)]
+pub(crate) struct Effects {
     /// Starts in progress, by task.
     pub(crate) starts: HashMap<String, CancellationToken>,
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.
     pub(crate) leftovers: Vec<TaskId>,
-    pub(crate) network: Arc<AllocNetwork>,
-    pub(crate) volumes: Arc<AllocVolumes>,
     /// State that the attempts of a task share, by task.
     pub(crate) shared: HashMap<String, Arc<TaskShared>>,
     /// Running checks, which are among the work.
     pub(crate) checks: CheckRuns,
     pub(crate) in_consul: ConsulRegistrations,
-    /// Effects in progress; aborted with the runner.
+    /// Aborted with the runner.
     pub(crate) work: JoinSet<()>,
-    pub(crate) progress: watch::Sender<Progress>,
+}
+
+impl Effects {
+    pub(crate) fn new(leftovers: Vec<TaskId>) -> Self {
+        Self {
+            leftovers,
+            ..Self::default()
+        }
+    }
+}
+
+/// The runner's state as others see it.
+pub(crate) struct Record {
+    progress: watch::Sender<Progress>,
     /// True if steps are stored and reported; false while the agent stops tasks at its own end.
-    pub(crate) is_recorded: bool,
-    pub(crate) is_collected: bool,
-    pub(crate) last_status: ClientStatus,
+    is_kept: bool,
+    is_collected: bool,
+    last_status: ClientStatus,
+}
+
+impl Record {
+    pub(crate) fn new(progress: watch::Sender<Progress>, status: ClientStatus) -> Self {
+        Self {
+            progress,
+            is_kept: true,
+            is_collected: false,
+            last_status: status,
+        }
+    }
+
+    pub(crate) fn publisher(&self) -> watch::Sender<Progress> {
+        self.progress.clone()
+    }
+
+    pub(crate) fn publish(&self, progress: Progress) {
+        self.progress.send_replace(progress);
+    }
+
+    /// Tells whether steps are stored and reported.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// Stores and reports nothing from now on.
+    pub(crate) fn end(&mut self) {
+        self.is_kept = false;
+    }
+
+    pub(crate) fn is_collected(&self) -> bool {
+        self.is_collected
+    }
+
+    /// The servers have forgotten the allocation: it is removed once it has ended.
+    pub(crate) fn collect(&mut self) {
+        self.is_collected = true;
+    }
+
+    /// Remembers a client status; returns whether it differs from the last one.
+    pub(crate) fn is_new(&mut self, status: ClientStatus) -> bool {
+        std::mem::replace(&mut self.last_status, status) != status
+    }
 }
 
 impl Runner {
     pub(crate) fn task_id(&self, task: &str, attempt: u32) -> TaskId {
         TaskId {
-            alloc_id: self.alloc_id,
+            alloc_id: self.inputs.alloc_id,
             task: task.to_owned(),
             attempt,
         }
@@ -76,15 +179,15 @@ impl Runner {
 
     /// Returns the node's facts, with the allocation's network if it has its own.
     pub(crate) fn facts(&self) -> Cow<'_, NodeFacts> {
-        let facts = &self.context.facts;
-        match self.network.status() {
+        let facts = &self.inputs.context.facts;
+        match self.inputs.network.status() {
             None => Cow::Borrowed(facts),
             network => Cow::Owned(facts.clone().with_network(network)),
         }
     }
 
     pub(crate) fn find_task(&self, task: &str) -> Result<RunningTask, NoProcess> {
-        let attempt = self.machine.running_attempt(task)?;
+        let attempt = self.state.machine().running_attempt(task)?;
         let task_name = || task.to_owned();
         let driver = self
             .driver(task)
@@ -95,10 +198,12 @@ impl Runner {
 
     pub(crate) fn driver(&self, task: &str) -> Option<Arc<dyn Driver>> {
         let group = self
-            .assignment
+            .state
+            .assignment()
             .job
-            .task_group(&self.assignment.alloc.task_group)?;
-        self.context
+            .task_group(&self.state.assignment().alloc.task_group)?;
+        self.inputs
+            .context
             .drivers
             .get(group.task(task)?.driver.as_str())
             .cloned()
@@ -106,7 +211,7 @@ impl Runner {
 
     /// Returns the address that the driver gave a running task, if it gave one.
     pub(crate) fn driver_address(&self, task: &str) -> Option<DriverAddress> {
-        let mut attempts = self.machine.expected_attempts();
+        let mut attempts = self.state.machine().expected_attempts();
         let (_, attempt) = attempts.find(|(name, _)| *name == task)?;
         self.driver(task)?.address(&self.task_id(task, attempt))
     }
@@ -114,17 +219,20 @@ impl Runner {
 
 impl Runner {
     pub(crate) fn shared(&mut self, task: &str) -> Arc<TaskShared> {
-        Arc::clone(self.shared.entry(task.to_owned()).or_default())
+        Arc::clone(self.effects.shared.entry(task.to_owned()).or_default())
     }
 
     /// Drops the belongings of ended tasks, and revokes their tokens.
     pub(crate) fn drop_ended_tasks(&mut self) {
-        let machine = &self.machine;
-        let ended = self.shared.extract_if(|task, _| machine.is_dead(task));
+        let machine = self.state.machine();
+        let ended = self
+            .effects
+            .shared
+            .extract_if(|task, _| machine.is_dead(task));
         for (_, shared) in ended {
             for service in LoginService::ALL {
                 if let Some(keeper) = shared.login(service).keeper() {
-                    self.work.spawn(keeper.revoke().in_current_span());
+                    self.effects.work.spawn(keeper.revoke().in_current_span());
                 }
             }
         }

@@ -42,14 +42,14 @@ impl Runner {
             }
             let _ = answer.send(result);
         };
-        self.work.spawn(sending.in_current_span());
+        self.effects.work.spawn(sending.in_current_span());
     }
 
     fn signalled(&self, task: Option<String>) -> Result<Vec<RunningTask>, SignalError> {
         if let Some(task) = task {
             return Ok(vec![self.find_task(&task)?]);
         }
-        let running = self.machine.restartable(&RestartScope::Running);
+        let running = self.state.machine().restartable(&RestartScope::Running);
         let running = running.map_err(|_| SignalError::NothingRuns)?;
         let found = running.iter().map(|task| self.find_task(task));
         let found = found.collect::<Result<Vec<_>, _>>()?;

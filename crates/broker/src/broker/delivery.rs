@@ -167,7 +167,7 @@ impl Broker {
     }
 
     /// Requests the write that fails an evaluation, again until the store shows it.
-    fn fail(&mut self, now: Timestamp, id: EvalId, effects: &mut Vec<Effect>) {
+    pub(super) fn fail(&mut self, now: Timestamp, id: EvalId, effects: &mut Vec<Effect>) {
         self.set_state(id, State::Failing, now.plus(self.config.write_retry));
         let spread = self
             .config

@@ -169,7 +169,7 @@ fn call(port: u16) -> String {
 
 async fn status(cluster: &Cluster, id: AllocId) -> NetworkStatus {
     let client = cluster.until(id, ClientStatus::Running).await;
-    client.network.unwrap()
+    *client.network.unwrap()
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub const SERVICES: [&str; 6] = [
     "cluster-controller",
 ];
 
+/// Another replica of the api-gateway.
+pub const SECOND_GATEWAY: &str = "api-gateway-2";
+
 /// Timeout of the start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -49,6 +52,10 @@ pub struct Options {
     pub store: Option<String>,
     /// Configuration file of the nodes, as TOML; `None`: none.
     pub node_config: Option<String>,
+    /// Starts [`SECOND_GATEWAY`], too; nodes know both.
+    pub has_second_gateway: bool,
+    /// User of the store, and its password, for every service.
+    pub store_user: Option<store::User>,
     /// For measurements: its own etcd writes with fsync, and its history is compacted as in production,
     /// so that [`Suite::check_history`] cannot replay it.
     pub is_measured: bool,
@@ -61,6 +68,8 @@ impl Default for Options {
             otlp_endpoint: None,
             store: None,
             node_config: None,
+            has_second_gateway: false,
+            store_user: None,
             is_measured: false,
         }
     }
@@ -116,19 +125,30 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Returns the names of all its processes: the services, then `client-node-0` and so on.
+    /// Returns the names of all its processes: the services, then `client-node-0` and so on, then the second gateway.
     pub fn names(&self) -> Vec<String> {
         let nodes = (0..self.options.nodes).map(|number| format!("client-node-{number}"));
+        let second = self.options.has_second_gateway.then_some(SECOND_GATEWAY);
         SERVICES
             .iter()
             .map(|name| (*name).to_owned())
             .chain(nodes)
+            .chain(second.map(str::to_owned))
             .collect()
     }
 
     /// Returns the gateway's address.
     pub fn address(&self) -> String {
         format!("http://{}:4646", self.ip)
+    }
+
+    /// Returns the addresses of all gateways.
+    pub fn addresses(&self) -> Vec<String> {
+        let second = self.options.has_second_gateway.then(|| {
+            let port = self.port(SECOND_GATEWAY);
+            format!("http://{}:{port}", self.ip)
+        });
+        std::iter::once(self.address()).chain(second).collect()
     }
 
     /// Returns the store's endpoint.
@@ -240,10 +260,10 @@ impl Suite {
     /// It cannot be started, or runs already.
     pub fn start_process(&mut self, name: &str) -> Result<()> {
         ensure!(!self.processes.contains_key(name), "{name} runs already");
-        let service = if name.starts_with("client-node") {
-            "client-node"
-        } else {
-            name
+        let service = match name {
+            SECOND_GATEWAY => "api-gateway",
+            name if name.starts_with("client-node") => "client-node",
+            name => name,
         };
         let mut command = Command::new(binary::kafila());
         command.arg(service);
@@ -279,7 +299,7 @@ impl Suite {
             settings.push(("TELEMETRY__OTLP_ENDPOINT", endpoint.clone()));
         }
         if service == "client-node" {
-            settings.push(("GATEWAYS", self.address()));
+            settings.push(("GATEWAYS", self.addresses().join(",")));
             settings.push((
                 "DATA_DIR",
                 self.data_dir(name).to_string_lossy().into_owned(),
@@ -289,10 +309,16 @@ impl Suite {
             settings.push(("DNS__LISTEN", self.dns_address(name).to_string()));
         } else {
             settings.push(("ETCD__ENDPOINTS", self.store()));
+            if let Some(user) = &self.options.store_user {
+                let path = user.password_file.to_string_lossy().into_owned();
+                settings.push(("ETCD__USER", user.name.clone()));
+                settings.push(("ETCD__PASSWORD_FILE", path));
+            }
         }
         if service == "api-gateway" {
             let path = self.data_dir(KEYRING_FILE);
             settings.push(("KEYRING_KEY_FILE", path.to_string_lossy().into_owned()));
+            settings.push(("GATEWAYS", self.addresses().join(",")));
         }
         if service == "cluster-controller" && !self.options.is_measured {
             // The whole history is replayed at the end.

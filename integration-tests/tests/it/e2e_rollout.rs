@@ -98,8 +98,9 @@ async fn play(suite: &Suite) -> Result<()> {
     // The third fails at its canary: nothing else of it ever runs, and the second is back.
     let bad = file.with("exec sleep infinity", "exit 1")?;
     let said = suite.kafila(&["job", "run", &bad]).await?;
+    // Pipelines look at the code alone.
     ensure!(
-        said.stdout.contains("rolling back to job version 1"),
+        said.code == 1 && said.stdout.contains("rolling back to job version 1"),
         "{said:?}"
     );
     eventually(TIMEOUT, || async {
@@ -134,6 +135,8 @@ async fn play(suite: &Suite) -> Result<()> {
     let release = &job.task_groups[0].tasks[0].env["RELEASE"];
     ensure!(release == "1", "{job:?}");
 
+    revert_after_the_promotion(suite, &api, &file).await?;
+
     say(&["job", "stop", "-purge", JOB]).await?;
     eventually(TIMEOUT, || async {
         let left = suite.task_processes();
@@ -142,6 +145,30 @@ async fn play(suite: &Suite) -> Result<()> {
     })
     .await?;
     suite.check_history().await.map(drop)
+}
+
+/// The canary is healthy and promoted, and the rest fails: the job goes back to the version before, without canaries
+/// and without another promotion.
+async fn revert_after_the_promotion(suite: &Suite, api: &Api, file: &File) -> Result<()> {
+    let script = "[ $NOMAD_ALLOC_INDEX = 0 ] || exit 1; exec sleep infinity";
+    let late = file.with("exec sleep infinity", script)?;
+    let run = suite.kafila(&["job", "run", "-detach", &late]).await?;
+    run.ok()?;
+    waiting(api, 5).await?;
+    let said = suite.kafila(&["job", "promote", JOB]).await?;
+    ensure!(said.code == 1, "{said:?}");
+    runs(api, &[(6, 3)]).await?;
+    eventually(TIMEOUT, || async {
+        let deployment = latest(api).await?;
+        let group = deployment.task_groups.get("app").context("no group")?;
+        ensure!(
+            (deployment.job_version, &*deployment.status) == (6, "successful")
+                && group.desired_canaries == 0,
+            "{deployment:?}"
+        );
+        Ok(())
+    })
+    .await
 }
 
 async fn latest(api: &Api) -> Result<v1::Deployment> {

@@ -5,12 +5,14 @@
 //! services, [`api`] calls them, [`load`] is a simulated user that checks acknowledged changes,
 //! [`collector`] receives traces and logs, [`history`] checks every revision afterwards; [`faults`] injects
 //! faults into a larger suite on separate hosts; [`containers`] tests the images and
-//! docker-compose.yml; [`yaml`] reads its files. The tests are in `tests/it`.
+//! docker-compose.yml; [`yaml`] reads its files, and [`documents`] the commands in documents. The tests are
+//! in `tests/it`.
 
 pub mod api;
 pub mod binary;
 pub mod collector;
 pub mod containers;
+pub mod documents;
 pub mod faults;
 pub mod history;
 pub mod load;

@@ -25,10 +25,31 @@ pub enum Promise {
     Stopped,
 }
 
+/// A client of the gateways, as a user has it.
+pub trait Client: Send {
+    /// Registers a job, once however often the request is sent.
+    fn register(&self, job: &v1::Job, request_id: &str) -> impl Future<Output = Result<()>> + Send;
+
+    /// Stops a job, and keeps its record.
+    fn stop(&self, name: &str) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl Client for Api {
+    async fn register(&self, job: &v1::Job, request_id: &str) -> Result<()> {
+        self.register_surely(job, request_id, TIMEOUT)
+            .await
+            .map(drop)
+    }
+
+    async fn stop(&self, name: &str) -> Result<()> {
+        self.stop_surely(name, false, TIMEOUT).await
+    }
+}
+
 /// The user.
 #[derive(Debug)]
-pub struct User {
-    api: Api,
+pub struct User<C = Api> {
+    client: C,
     rng: StdRng,
     prefix: String,
     next_job: u32,
@@ -37,10 +58,10 @@ pub struct User {
     pub actions: u32,
 }
 
-impl User {
-    pub fn new(api: Api, prefix: &str, seed: u64) -> Self {
+impl<C: Client> User<C> {
+    pub fn new(client: C, prefix: &str, seed: u64) -> Self {
         Self {
-            api,
+            client,
             rng: StdRng::seed_from_u64(seed),
             prefix: prefix.to_owned(),
             next_job: 0,
@@ -76,14 +97,14 @@ impl User {
         self.next_request += 1;
         let request_id = format!("{}-{}", self.prefix, self.next_request);
         let job = sleeper(name, count);
-        self.api.register_surely(&job, &request_id, TIMEOUT).await?;
+        self.client.register(&job, &request_id).await?;
         self.promises
             .insert(name.to_owned(), Promise::Running { count });
         Ok(())
     }
 
     async fn stop(&mut self, name: &str) -> Result<()> {
-        self.api.stop_surely(name, false, TIMEOUT).await?;
+        self.client.stop(name).await?;
         self.promises.insert(name.to_owned(), Promise::Stopped);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `kafila complete`: ids and names for the scripts of shells, which call it with the words of the line.
+//! `kafila complete`: flags, ids and names for the scripts of shells, which call it with the words of the line.
 
 use clap::{Arg, Command, ValueHint};
 use proto::v1;
@@ -33,7 +33,14 @@ pub(super) async fn run(context: &Context, args: &args::Complete) -> Result<Exit
     let Some((begun, line)) = args.words.split_last() else {
         return Ok(Exit::Success);
     };
-    let Some(noun) = noun(args::command(), line) else {
+    let mut root = args::command();
+    // Only then the commands know the flags of all of them.
+    root.build();
+    let place = Place::after(&root, line);
+    for flag in place.flags(begun) {
+        context.printer.out(&flag)?;
+    }
+    let Some(noun) = place.noun.filter(|_| !begun.starts_with('-')) else {
         return Ok(Exit::Success);
     };
     let found = candidates(&context.connection, noun, begun).await;
@@ -47,43 +54,81 @@ pub(super) async fn run(context: &Context, args: &args::Complete) -> Result<Exit
     Ok(Exit::Success)
 }
 
-/// Returns the noun that a word after `line` names; `None`: another kind of word.
-fn noun(mut command: Command, line: &[String]) -> Option<Noun> {
-    let mut path = Vec::new();
-    let mut positionals = 0;
-    let mut words = line.iter().peekable();
-    while let Some(word) = words.next() {
-        if word.starts_with('-') {
-            let Some(flag) = value_flag(&command, word) else {
-                continue;
-            };
-            // Its value is the next word, which may be the one to complete.
-            if words.next().is_none() {
-                return of_flag(&flag);
+/// The place of a word on the command line.
+struct Place<'a> {
+    command: &'a Command,
+    /// What the word names; `None`: another kind of word.
+    noun: Option<Noun>,
+    /// True if the word is the value of the flag before it.
+    is_value: bool,
+}
+
+impl<'a> Place<'a> {
+    /// Returns the place behind `line`. `root` must be built.
+    fn after(root: &'a Command, line: &[String]) -> Self {
+        let mut command = root;
+        let mut path = Vec::new();
+        let mut positionals = 0;
+        let mut words = line.iter();
+        while let Some(word) = words.next() {
+            if word.starts_with('-') {
+                let Some(flag) = value_flag(command, word) else {
+                    continue;
+                };
+                // Its value is the next word, which may be the one to complete.
+                if words.next().is_none() {
+                    return Self {
+                        command,
+                        noun: of_flag(&flag),
+                        is_value: true,
+                    };
+                }
+            } else if let Some(child) = command.find_subcommand(word).filter(|_| positionals == 0) {
+                path.push(child.get_name());
+                command = child;
+            } else {
+                positionals += 1;
             }
-        } else if let Some(child) = command.find_subcommand(word).filter(|_| positionals == 0) {
-            path.push(child.get_name().to_owned());
-            command = child.clone();
-        } else {
-            positionals += 1;
+        }
+        let takes = |arg: &Arg| {
+            !matches!(
+                arg.get_value_hint(),
+                ValueHint::AnyPath | ValueHint::FilePath
+            )
+        };
+        let first = command.get_positionals().next().filter(|arg| takes(arg));
+        let takes_several = |arg: &Arg| {
+            arg.get_num_args()
+                .is_some_and(|count| count.max_values() > 1)
+        };
+        let takes_one = first.is_some_and(|arg| positionals == 0 || takes_several(arg));
+        Self {
+            command,
+            noun: of_command(&path).filter(|_| takes_one),
+            is_value: false,
         }
     }
-    let takes = |arg: &Arg| {
-        !matches!(
-            arg.get_value_hint(),
-            ValueHint::AnyPath | ValueHint::FilePath
-        )
-    };
-    let mut all = command.get_positionals();
-    let first = all.next().filter(|arg| takes(arg))?;
-    let takes_several = first
-        .get_num_args()
-        .is_some_and(|count| count.max_values() > 1);
-    if positionals > 0 && !takes_several {
-        return None;
+
+    /// Returns the command's flags that begin with `begun`, with as many dashes; none after a single dash
+    /// alone, which may become two.
+    fn flags(&self, begun: &str) -> Vec<String> {
+        let name = begun.trim_start_matches('-');
+        let dashes = &begun[..begun.len() - name.len()];
+        if self.is_value || !matches!(dashes.len(), 1 | 2) || name.is_empty() && dashes.len() == 1 {
+            return Vec::new();
+        }
+        let visible = self
+            .command
+            .get_arguments()
+            .filter(|arg| !arg.is_hide_set());
+        let longs = visible.filter_map(|arg| arg.get_long());
+        let mut flags: Vec<String> = longs
+            .filter(|long| long.starts_with(name))
+            .map(|long| format!("{dashes}{long}"))
+            .collect();
+        flags.sort_unstable();
+        flags
     }
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    of_command(&path)
 }
 
 /// Returns the name of a flag that is written as `word` and takes the next word as its value.
@@ -97,6 +142,11 @@ fn value_flag(command: &Command, word: &str) -> Option<String> {
     };
     let flag = command.get_arguments().find(is_it)?;
     Some(flag.get_long().unwrap_or(name).to_owned())
+}
+
+/// Returns whether the value of a flag is the id or name of an object.
+pub(super) fn takes_an_id(flag: &str) -> bool {
+    of_flag(flag).is_some()
 }
 
 fn of_flag(flag: &str) -> Option<Noun> {
@@ -192,7 +242,24 @@ mod tests {
         let mut root = args::command();
         root.build();
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        noun(root, &words)
+        Place::after(&root, &words).noun
+    }
+
+    #[test]
+    fn flags_have_the_dashes_that_were_typed() {
+        let mut root = args::command();
+        root.build();
+        let flags = |line: &str, begun: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Place::after(&root, &words).flags(begun)
+        };
+        assert_eq!(flags("job run", "-det"), ["-detach"]);
+        assert_eq!(flags("job run", "--det"), ["--detach"]);
+        assert_eq!(flags("job run -detach", "-stal"), ["-stale"]);
+        assert_eq!(flags("job run -namespace", "-det"), [""; 0]);
+        assert_eq!(flags("job run", "-"), [""; 0]);
+        assert_eq!(flags("job run", "x"), [""; 0]);
+        assert!(flags("job run", "--").contains(&"--check-index".to_owned()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use clap::{Command, ValueHint};
 use clap_complete::Shell;
 
+use super::complete;
 use crate::args::{self, Completions};
 use crate::context::Context;
 use crate::error::Error;
@@ -16,28 +17,60 @@ pub(super) fn run(context: &Context, args: &Completions) -> Result<Exit, Error> 
     match args.shell {
         Shell::Bash => script = in_bash(&text, &root).into_bytes(),
         Shell::Zsh => script = in_zsh(&text).into_bytes(),
-        Shell::Fish => script = format!("{text}{FISH}").into_bytes(),
+        Shell::Fish => script = in_fish(&text, &root).into_bytes(),
         _ => {}
     }
     context.printer.out_bytes(&script)?;
     Ok(Exit::Success)
 }
 
-/// Adds ids and names to clap's completions in fish.
-const FISH: &str = r#"complete -c kafila -f -a "(kafila -stale -timeout 1s complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)"
+/// Adds ids and names to clap's completions in fish. Files are offered only where one is wanted.
+const FISH: &str = r#"function __fish_kafila_wants_file
+    string match -qr -- ' (@FILES@) ' " "(string join ' ' -- (commandline -opc)[2..])" "
+end
+function __fish_kafila_ids
+    kafila -stale -timeout 1s complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+end
+complete -c kafila -n "not __fish_kafila_wants_file" -f -a "(__fish_kafila_ids)"
 "#;
 
-/// A wrapper of clap's completion function, which adds ids and names.
+/// Returns clap's script for fish with [`FISH`], and with flags of one dash beside those of two.
+fn in_fish(script: &str, root: &Command) -> String {
+    let mut commands = Vec::new();
+    file_commands(root, "", &mut commands);
+    let mut text = String::new();
+    for line in script.lines() {
+        match line.split_once(" -l ") {
+            Some((before, after)) if line.starts_with("complete ") => {
+                let name = after.split(' ').next().unwrap_or_default();
+                text.push_str(&format!("{before} -o {name} -l {after}"));
+                if line.ends_with(" -r") && complete::takes_an_id(name) {
+                    text.push_str(" -f -a \"(__fish_kafila_ids)\"");
+                }
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text + &FISH.replace("@FILES@", &commands.join("|"))
+}
+
+/// A wrapper of clap's completion function: flags of one dash or two, ids and names, and then clap's completions, which
+/// would offer files in place of ids.
 const ZSH: &str = r#"
-_kafila_words() {
-    _kafila "$@"
-    local found
+_kafila() {
+    local -a found
     found=("${(@f)$(kafila -stale -timeout 1s complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    [[ -n "${found[1]}" ]] && compadd -a found
+    if [[ -n "${found[1]}" ]]; then
+        compadd -a found
+    else
+        _kafila_clap "$@"
+    fi
 }
 "#;
 
-/// Returns clap's script for zsh with [`ZSH`] as its entry point.
+/// Returns clap's script for zsh with [`ZSH`] in place of its completion function. An autoloaded file defines the
+/// function of its own name, which zsh calls from then on: the wrapper has to have that name.
 fn in_zsh(script: &str) -> String {
     let entry = "if [ \"$funcstack[1]\" = \"_kafila\" ]; then";
     let Some(start) = script.find(entry) else {
@@ -45,9 +78,7 @@ fn in_zsh(script: &str) -> String {
         return script.to_owned();
     };
     let (functions, entry) = script.split_at(start);
-    let entry = entry
-        .replace("    _kafila \"$@\"", "    _kafila_words \"$@\"")
-        .replace("compdef _kafila kafila", "compdef _kafila_words kafila");
+    let functions = functions.replace("\n_kafila() {", "\n_kafila_clap() {");
     format!("{functions}{ZSH}{entry}")
 }
 

@@ -148,6 +148,9 @@ async fn ids_are_candidates_where_a_command_takes_one() {
         "{nodes}"
     );
     assert_eq!(ask(&["alloc", "logs", "-job", "w"]).await, "web\n");
+    // A flag of all commands.
+    assert_eq!(ask(&["alloc", "logs", "-namespace", "x"]).await, "");
+    assert_eq!(ask(&["job", "run", "-det"]).await, "-detach\n");
     // Without a gateway there are none, and no error either.
     let said = kafila("complete -- job status")
         .arg("")
@@ -157,57 +160,6 @@ async fn ids_are_candidates_where_a_command_takes_one() {
         (said.ended(0).stdout.as_str(), said.stderr.as_str()),
         ("", "")
     );
-}
-
-/// Asks bash, with the script of this command, what could stand at the end of `line`.
-async fn completed(line: &[&str]) -> Vec<String> {
-    let script = kafila("completions bash").at(UNREACHABLE).await.stdout;
-    let last = line.len() - 1;
-    let ask = format!(
-        "{script}\nCOMP_WORDS=({})\nCOMP_CWORD={last}\n\
-         _kafila_words kafila \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{}]}}\"\n\
-         printf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
-        line.iter()
-            .map(|word| format!("'{word}'"))
-            .collect::<Vec<_>>()
-            .join(" "),
-        last - 1
-    );
-    // In a file: it is longer than an argument may be.
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), ask).unwrap();
-    let output = tokio::process::Command::new("bash")
-        .arg("--norc")
-        .arg(file.path())
-        .output()
-        .await
-        .unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(!errors.contains("line"), "{errors}");
-    let words = String::from_utf8(output.stdout).unwrap();
-    words
-        .lines()
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
-
-#[tokio::test]
-async fn bash_completes_flags_as_they_were_begun_and_files_where_one_is_wanted() {
-    let table: [(&[&str], &[&str]); 6] = [
-        (&["kafila", "job", "run", "-d"], &["-detach"]),
-        (&["kafila", "job", "run", "--d"], &["--detach"]),
-        (&["kafila", "job", "run", "-ch"], &["-check-index"]),
-        // Nothing of ours: bash then completes files.
-        (&["kafila", "job", "run", ""], &[]),
-        (&["kafila", "run", "-detach", ""], &[]),
-        (&["kafila", "job", "run", "-hcl2-strict", "t"], &["true"]),
-    ];
-    for (line, expected) in table {
-        assert_eq!(completed(line).await, expected, "{line:?}");
-    }
-    let commands = completed(&["kafila", "job", ""]).await;
-    assert!(commands.contains(&"stop".to_owned()), "{commands:?}");
 }
 
 fn member(number: u8, is_leader: bool) -> proto::v1::EtcdMember {

@@ -21,6 +21,13 @@ struct Arguments {
     /// The `kafila` program for the images; by default the one of this build.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// The program that replaces it in the upgrade (scripts/second-binary makes one). Without it, the short run
+    /// upgrades to the same program under another revision.
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["short", "from_source"])]
+    second: Option<PathBuf>,
+    /// Only the quick start of the README, with images that Docker compiles from the sources: takes long.
+    #[arg(long)]
+    from_source: bool,
     /// Decides the workload; random by default.
     #[arg(long)]
     seed: Option<u64>,
@@ -51,12 +58,25 @@ async fn main() -> Result<()> {
         eprintln!("\n*** SKIPPED: the container tests did not run: {missing}\n");
         return Ok(());
     }
+    if arguments.from_source {
+        let begun = tokio::time::Instant::now();
+        trial::start_quickly(None).await?;
+        println!(
+            "the quick start passed, compiled from the sources, in {:.0} s",
+            begun.elapsed().as_secs_f64()
+        );
+        return Ok(());
+    }
     let options = Options {
+        second: arguments.second,
         binary: arguments.binary.unwrap_or_else(trial::default_binary),
         is_short: arguments.short,
         seed: arguments.seed.unwrap_or_else(rand::random),
     };
     trial::check_binary(&options.binary)?;
+    if let Some(second) = &options.second {
+        trial::check_binary(second)?;
+    }
     println!("seed {}", options.seed);
     trial::run(&options)
         .await

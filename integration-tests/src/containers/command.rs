@@ -25,6 +25,19 @@ pub async fn run(
     arguments: &[&str],
     environment: &[(String, String)],
 ) -> Result<String> {
+    run_within(TIMEOUT, program, arguments, environment).await
+}
+
+/// As [`run`], with a timeout of its own.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_within(
+    timeout: Duration,
+    program: &str,
+    arguments: &[&str],
+    environment: &[(String, String)],
+) -> Result<String> {
     let shown = format!("{program} {}", arguments.join(" "));
     let output = Command::new(program)
         .args(arguments)
@@ -33,9 +46,9 @@ pub async fn run(
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(TIMEOUT, output)
+    let output = tokio::time::timeout(timeout, output)
         .await
-        .with_context(|| format!("{shown} takes longer than {TIMEOUT:?}"))?
+        .with_context(|| format!("{shown} takes longer than {timeout:?}"))?
         .with_context(|| format!("cannot start {shown}"))?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     ensure!(

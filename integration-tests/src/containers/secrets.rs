@@ -50,6 +50,16 @@ impl Secrets {
         files.map(|(name, file)| (name, path(file))).into()
     }
 
+    /// Returns the files of the operator for the client in sdk/rust.
+    pub fn client_tls(&self) -> kafila_client::Tls {
+        kafila_client::Tls {
+            ca_cert: Some(self.operator("ca.pem")),
+            client_cert: Some(self.operator("cert.pem")),
+            client_key: Some(self.operator("key.pem")),
+            ..kafila_client::Tls::default()
+        }
+    }
+
     /// Returns connections with the operator's certificate.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::command::{compose, docker, repository, run};
+use super::command::{compose, docker, repository, run, run_within};
 use super::secrets::Secrets;
 use crate::api::{Api, eventually};
 use crate::binary::{self, CommandOutput};
@@ -67,6 +67,16 @@ impl Stack {
     /// # Errors
     /// There is no Compose, or no pair of free ports.
     pub async fn new() -> Result<Self> {
+        let mut stack = Self::without_monitoring().await?;
+        stack.monitor();
+        Ok(stack)
+    }
+
+    /// As [`Self::new`], without the profile `monitoring`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub async fn without_monitoring() -> Result<Self> {
         let project = format!(
             "kafila-test-{}-{}",
             std::process::id(),
@@ -92,7 +102,6 @@ impl Stack {
         stack.set("KAFILA_PORTS", &format!("{}-{}", ports[0], ports[1]));
         let secrets = stack.secrets.path().display().to_string();
         stack.set("KAFILA_SECRETS", &secrets);
-        stack.monitor();
         stack.use_tag("first");
         Ok(stack)
     }
@@ -168,6 +177,49 @@ impl Stack {
         Ok(())
     }
 
+    /// Returns the name of the container with systemd, a machine of its own beside the stack.
+    pub fn machine(&self) -> String {
+        format!("{}-machine", self.project)
+    }
+
+    /// Returns the image of [`Self::machine`].
+    pub fn machine_image(&self) -> String {
+        format!("{}-machine:test", self.project)
+    }
+
+    /// Builds the image of [`Self::machine`], with the package of Kafila in `context` and etcd of this machine.
+    ///
+    /// # Errors
+    /// Those of the commands.
+    pub async fn build_machine(&self, context: &Path) -> Result<()> {
+        let context = context.to_str().context("a path is no text")?;
+        let copy = r#"cp "$(command -v etcd)" "$(command -v etcdctl)" integration-tests/stand-ins.Dockerfile "$0""#;
+        run("bash", &["-ec", copy, context], &[]).await?;
+        let file = format!("{context}/stand-ins.Dockerfile");
+        let image = self.machine_image();
+        docker(&[
+            "build",
+            "-q",
+            "--build-arg=RUN_IMAGE=kafila-base:bookworm",
+            "--target=systemd",
+            "-f",
+            &file,
+            "-t",
+            &image,
+            context,
+        ])
+        .await
+        .map(drop)
+    }
+
+    /// Removes [`Self::machine`], if it is there.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn remove_machine(&self) -> Result<()> {
+        docker(&["rm", "-f", "-v", &self.machine()]).await.map(drop)
+    }
+
     /// Returns the image with Prometheus and its tools.
     pub fn prometheus_image(&self) -> String {
         self.variable("PROMETHEUS_IMAGE")
@@ -202,6 +254,18 @@ impl Stack {
             .map(drop)
     }
 
+    /// Returns the product's own client of both gateways, with its own retries and the operator's certificate.
+    ///
+    /// # Errors
+    /// The certificate is missing.
+    pub fn client(&self) -> Result<kafila_client::Client> {
+        Ok(kafila_client::Client::new(kafila_client::Config {
+            gateways: self.addresses().into(),
+            tls: self.secrets.client_tls(),
+            ..kafila_client::Config::default()
+        })?)
+    }
+
     /// Returns the addresses of both gateways on this machine.
     pub fn addresses(&self) -> [String; 2] {
         self.ports.map(|port| format!("https://127.0.0.1:{port}"))
@@ -215,17 +279,30 @@ impl Stack {
         Api::secured(&self.addresses(), &self.secrets.connector()?)
     }
 
+    /// Runs `kafila` on this machine with both gateways, of which the command takes the one that answers, and with
+    /// the operator's certificate.
+    ///
+    /// # Errors
+    /// The binary cannot be started.
+    pub async fn kafila_with_failover(&self, arguments: &[&str]) -> Result<CommandOutput> {
+        self.kafila_at(&self.addresses().join(","), arguments).await
+    }
+
     /// Runs `kafila` on this machine against one of both gateways, with the operator's certificate.
     ///
     /// # Errors
     /// The binary cannot be started.
     pub async fn kafila(&self, gateway: usize, arguments: &[&str]) -> Result<CommandOutput> {
+        self.kafila_at(&self.addresses()[gateway], arguments).await
+    }
+
+    async fn kafila_at(&self, address: &str, arguments: &[&str]) -> Result<CommandOutput> {
         let environment = self.secrets.environment();
         let environment: Vec<(&str, &str)> = environment
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        binary::run_with(&self.addresses()[gateway], arguments, &environment).await
+        binary::run_with(address, arguments, &environment).await
     }
 
     /// Runs Compose.
@@ -235,6 +312,22 @@ impl Stack {
     pub async fn compose(&self, arguments: &[&str]) -> Result<String> {
         let words: Vec<&str> = self.compose.iter().chain(arguments).copied().collect();
         run(words[0], &words[1..], &self.environment).await
+    }
+
+    /// Runs a script of bash in the repository, with the variables of the project, and returns what it prints.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub async fn bash(&self, timeout: Duration, script: &str) -> Result<String> {
+        run_within(timeout, "bash", &["-ec", script], &self.environment).await
+    }
+
+    /// Returns what `kafila version` prints in a container.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn version(&self, container: &str) -> Result<String> {
+        docker(&["exec", container, "kafila", "version"]).await
     }
 
     /// Starts everything; Compose waits for the health of services that others depend on.
@@ -277,6 +370,34 @@ impl Stack {
         run("scripts/compose-roll", services, &self.environment)
             .await
             .map(drop)
+    }
+
+    /// Restores a snapshot into the members of etcd.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub async fn restore(&self, snapshot: &Path) -> Result<()> {
+        let snapshot = snapshot
+            .to_str()
+            .context("the snapshot's path is no text")?;
+        run("scripts/compose-restore", &[snapshot], &self.environment)
+            .await
+            .map(drop)
+    }
+
+    /// Kills the members of etcd and removes their volumes: all state is lost.
+    ///
+    /// # Errors
+    /// Those of the commands.
+    pub async fn destroy_etcd(&self) -> Result<()> {
+        for member in ["etcd-1", "etcd-2", "etcd-3"] {
+            for container in self.containers(member).await? {
+                docker(&["rm", "-f", &container]).await?;
+            }
+            let volume = format!("{}_{member}", self.project);
+            docker(&["volume", "rm", &volume]).await?;
+        }
+        Ok(())
     }
 
     /// Returns the ids of the running containers of a service.
@@ -394,6 +515,8 @@ impl Stack {
     pub async fn remove(&self) -> Result<()> {
         let arguments = ["down", "--volumes", "--remove-orphans", "--timeout", "3"];
         let down = self.compose(&arguments).await;
+        // Without it, the command says so and fails.
+        let _ = self.remove_machine().await;
         let pattern = format!("{}-*", self.project);
         // By name: the id may have other names, of images that were built from the same files.
         let format = "--format={{.Repository}}:{{.Tag}}";

@@ -51,7 +51,7 @@ pub struct Options {
 /// # Errors
 /// The first step that fails, with the ends of all logs; or something that is left behind.
 pub async fn run(options: &Options) -> Result<()> {
-    if options.seed == 1 {
+    if !options.is_short {
         let steps = Steps(Instant::now());
         start_quickly(Some(&options.binary)).await?;
         steps.step("the quick start of the README runs its job");
@@ -109,23 +109,53 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
         "the first job runs {:.1} s after `up`",
         started.elapsed().as_secs_f64()
     ));
-    let _ = (scale_workers, kill_each_service, cut_off_leaders, no_call_is_refused);
-    {
-        let seconds = Box::pin(restore::restore_snapshot(stack, &api)).await?;
-        steps.step(&format!(
-            "etcd's volumes were destroyed and restored from a snapshot in {seconds:.1} s; tasks went on"
-        ));
-        let seconds = Box::pin(restore::down_and_up(stack, &api)).await?;
-        steps.step(&format!(
-            "the stack was taken down; {seconds:.1} s after `up` its jobs run again"
-        ));
-        Box::pin(machine::run_package(stack, &options.binary)).await?;
-        steps.step(
-            "the Debian package was installed, upgraded and removed under systemd; tasks went on",
-        );
+    Box::pin(examples::run_all(stack, &api)).await?;
+    steps.step("every example shows its effect");
+    let expressions = monitoring::check(stack).await?;
+    steps.step(&format!(
+        "all {expressions} expressions of dashboards and alerts return series; traces and logs arrive"
+    ));
+
+    let workload = Workload::start(stack.api()?, "load", options.seed);
+    scale_workers(stack, &api, &steps).await?;
+    kill_each_service(stack, &api, options.is_short, &steps).await?;
+    cut_off_leaders(stack, &api, &steps).await?;
+    let user = workload.finish().await?;
+    settle(&api, &user).await?;
+    steps.step(&format!("{} changes kept", user.actions));
+    drop(user);
+
+    expire_and_replace(stack, &api).await?;
+    steps.step("the gateways' certificate expired and was replaced, without a restart");
+
+    no_call_is_refused(stack).await?;
+    host_agent::upgrade(stack, &api, &options.binary).await?;
+    steps.step("a node agent on this machine was replaced, and its tasks did not notice");
+
+    if !options.is_short {
+        full_etcd::fill_and_recover(stack, &api).await?;
+        steps.step("etcd was full, and recovered by itself once there was something to give up");
+        lose_state(stack, &api, options, &steps).await?;
     }
 
     roll(stack, &api, options, &steps).await
+}
+
+/// Restores a snapshot, takes the stack down and up, and runs the package beside it.
+async fn lose_state(stack: &Stack, api: &Api, options: &Options, steps: &Steps) -> Result<()> {
+    let seconds = Box::pin(restore::restore_snapshot(stack, api)).await?;
+    steps.step(&format!(
+        "etcd's volumes were destroyed and restored from a snapshot in {seconds:.1} s; tasks went on"
+    ));
+    let seconds = Box::pin(restore::down_and_up(stack, api)).await?;
+    steps.step(&format!(
+        "the stack was taken down; {seconds:.1} s after `up` its jobs run again"
+    ));
+    Box::pin(machine::run_package(stack, &options.binary)).await?;
+    steps.step(
+        "the Debian package was installed, upgraded and removed under systemd; tasks went on",
+    );
+    Ok(())
 }
 
 /// The services have the rights for all their calls, those of their containers' health checks included.

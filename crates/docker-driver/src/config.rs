@@ -104,7 +104,6 @@ impl EngineConfig {
     pub fn podman() -> Self {
         Self {
             socket: PathBuf::from("/run/podman/podman.sock"),
-            allow_runtimes: Vec::new(),
             log_driver: "k8s-file".to_owned(),
             log_options: [("max-size".to_owned(), "4m".to_owned())].into(),
             ..Self::default()

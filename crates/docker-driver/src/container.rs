@@ -18,22 +18,6 @@ pub(crate) const NODE: &str = "io.kafila.node_id";
 const TASK: &str = "io.kafila.task";
 const ATTEMPT: &str = "io.kafila.attempt";
 
-/// Returns the container's name: `<task>-<alloc id>`. Attempts follow each other under one name.
-pub(crate) fn name(id: &TaskId) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    let is_name =
-        id.task.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.task.chars().all(is_plain);
-    if is_name {
-        return format!("{}-{}", id.task, id.alloc_id);
-    }
-    // The code points keep names apart that differ in replaced characters alone.
-    let plain = id.task.chars().map(|c| match c {
-        c if is_plain(c) => c.to_string(),
-        c => format!("_{:x}", u32::from(c)),
-    });
-    format!("task-{}-{}", plain.collect::<String>(), id.alloc_id)
-}
-
 pub(crate) fn labels(
     task: &TaskConfig,
     options: &Options,
@@ -190,20 +174,6 @@ mod tests {
             alloc_id: AllocId::from_random(7),
             task: task.to_owned(),
             attempt: 1,
-        }
-    }
-
-    #[test]
-    fn names_are_the_tasks_and_allocations_and_differ_for_different_tasks() {
-        let alloc_id = AllocId::from_random(7);
-        for (task, want) in [
-            ("web", format!("web-{alloc_id}")),
-            ("a_b.c-1", format!("a_b.c-1-{alloc_id}")),
-            ("a b", format!("task-a_20b-{alloc_id}")),
-            ("é", format!("task-_e9-{alloc_id}")),
-            ("-x", format!("task--x-{alloc_id}")),
-        ] {
-            assert_eq!(name(&id(task)), want);
         }
     }
 

@@ -53,7 +53,10 @@ impl From<Error> for Problem {
             Error::DockerResponseServerError {
                 status_code: status,
                 message,
-            } => Self::Refused { status, message },
+            } => Self::Refused {
+                status: status_of(status, &message),
+                message,
+            },
             other => {
                 let mut text = other.to_string();
                 let mut source = std::error::Error::source(&other);
@@ -64,6 +67,21 @@ impl From<Error> for Problem {
                 Self::Unreachable(text)
             }
         }
+    }
+}
+
+/// Returns the status that docker has for a problem: podman has 500 for most, and tells them apart by its texts.
+fn status_of(status: u16, message: &str) -> u16 {
+    const TAKEN: [&str; 2] = ["name is already in use", "is already in use by"];
+    const WRONG_COMMAND: [&str; 2] = [
+        "attempted to invoke a command that was not found",
+        "OCI runtime permission denied error",
+    ];
+    let has = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    match status {
+        500 if has(&TAKEN) => 409,
+        500 if has(&WRONG_COMMAND) => 400,
+        status => status,
     }
 }
 
@@ -206,5 +224,29 @@ impl Engine {
             .build();
         let mut ended = Box::pin(client.wait_container(container, Some(options)));
         let _ = ended.next().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::status_of;
+
+    #[test]
+    fn podmans_problems_have_the_status_of_dockers() {
+        let taken = "creating container storage: the container name \"web-1\" is already in use by 1f0e. You have \
+                     to remove that container to be able to reuse that name: that name is already in use";
+        let command = "runc: exec: \"/no\": stat /no: no such file or directory: OCI runtime attempted to invoke a \
+                       command that was not found";
+        let rights =
+            "runc: error setting rlimit type 6: operation not permitted: OCI permission denied";
+        for (status, message, want) in [
+            (500, taken, 409),
+            (500, command, 400),
+            (500, rights, 500),
+            (404, taken, 404),
+            (500, "", 500),
+        ] {
+            assert_eq!(status_of(status, message), want, "{message}");
+        }
     }
 }

@@ -13,6 +13,7 @@
 
 mod auth;
 pub mod config;
+mod config_block;
 mod container;
 mod driver;
 mod engine;
@@ -21,6 +22,7 @@ mod image;
 mod images;
 mod logs;
 mod maintenance;
+mod names;
 mod options;
 mod pause;
 mod podman;

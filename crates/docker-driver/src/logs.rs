@@ -81,7 +81,7 @@ async fn follow(
         .timestamps(true)
         .since(copier.resume())
         .build();
-    let name = crate::container::name(id);
+    let name = crate::names::of_task(id);
     let mut output = client.logs(&name, Some(options)).ready_chunks(BATCH);
     let mut saved = Instant::now();
     let mut is_dirty = false;

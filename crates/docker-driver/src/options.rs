@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
-use task_drivers::{StartError, TaskConfig, blocks, config};
-
-use crate::podman;
-use crate::settings::Brand;
+use task_drivers::{blocks, config};
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -88,7 +85,7 @@ pub(crate) struct Options {
     pub(crate) healthchecks: Option<Healthchecks>,
     /// Options that podman alone has.
     #[serde(skip)]
-    pub(crate) podman: podman::Extra,
+    pub(crate) podman: PodmanOptions,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -174,19 +171,17 @@ pub(crate) struct Healthchecks {
     pub(crate) disable: bool,
 }
 
-impl Options {
-    /// # Errors
-    /// The option that is unknown or of another type.
-    pub(crate) fn read(task: &TaskConfig, brand: Brand) -> Result<Self, StartError> {
-        let config = task.config.clone();
-        match brand {
-            Brand::Docker => config::decode(brand.name(), config),
-            Brand::Podman => {
-                let options: podman::Options = config::decode(brand.name(), config)?;
-                options.translate(&task.id).map_err(StartError::Config)
-            }
-        }
-    }
+/// Options that podman alone has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PodmanOptions {
+    /// In bytes.
+    pub(crate) memory_reservation: Option<i64>,
+    /// Memory and swap, in bytes; -1: unlimited.
+    pub(crate) memory_swap: Option<i64>,
+    /// 0 to 100.
+    pub(crate) memory_swappiness: Option<i64>,
+    /// Path in the container → mount options.
+    pub(crate) tmpfs: BTreeMap<String, String>,
 }
 
 fn optional_duration<'de, D: Deserializer<'de>>(

@@ -7,4 +7,4 @@ mod options;
 
 pub(crate) use self::attributes::attributes;
 pub(crate) use self::names::{Names, Registries, names};
-pub(crate) use self::options::{Extra, Options};
+pub(crate) use self::options::Options;

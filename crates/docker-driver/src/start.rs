@@ -9,7 +9,7 @@ use task_drivers::{Recovery, StartError, TaskConfig, TaskId};
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
-use crate::container::{self, Found, State};
+use crate::container::{Found, State};
 use crate::engine::Problem;
 use crate::options::Options;
 use crate::records::{LogFiles, Record};
@@ -46,12 +46,12 @@ impl Docker {
                 id.task
             )));
         }
-        let options = Options::read(&config, self.settings.brand)?;
+        let options = crate::config_block::read(&config, self.settings.brand)?;
         let own_files = self.network_files(&mut config, &options)?;
         let body = request::create(&config, &options, &self.settings);
         let mut body = body.map_err(StartError::Config)?;
         self.check_sources(&config, &options)?;
-        let name = container::name(&id);
+        let name = crate::names::of_task(&id);
         if self.records.has(&id)
             && let Some(found) = self.find_attempt(&id).await.map_err(engine_failed)?
         {
@@ -211,7 +211,7 @@ impl Docker {
 
     /// Returns the attempt's container; `None`: there is none.
     pub(crate) async fn find_attempt(&self, id: &TaskId) -> Result<Option<Found>, Problem> {
-        let found = self.engine.find(&container::name(id)).await?;
+        let found = self.engine.find(&crate::names::of_task(id)).await?;
         Ok(found.filter(|found| found.task_id.as_ref() == Some(id)))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::allocation::AllocMetric;
+use crate::alloc_metric::AllocMetric;
 use crate::ids::{DeploymentId, EvalId, JobKey, NodeId};
 use crate::job::JobType;
 use crate::time::Timestamp;

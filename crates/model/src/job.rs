@@ -283,7 +283,7 @@ impl TaskGroup {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     pub name: String,
-    /// `raw_exec`, `docker` or `mock_driver`.
+    /// As in `raw_exec`, `exec`, `docker`, `podman`, `java` or `qemu`.
     pub driver: String,
     /// Empty: the driver's own choice.
     pub user: String,

@@ -14,6 +14,7 @@
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
 
+mod alloc_metric;
 mod alloc_path;
 pub mod allocation;
 pub mod artifact;
@@ -65,10 +66,10 @@ pub mod vault;
 pub mod volume;
 pub mod workload_identity;
 
+pub use alloc_metric::{AllocMetric, ExhaustedResources, NodeScore, ScoreParts};
 pub use alloc_path::AllocPath;
 pub use allocation::{
-    AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
-    DesiredTransition, ExhaustedResources, NodeScore, ScoreParts,
+    AllocClient, Allocation, ClientStatus, DeploymentHealth, DesiredStatus, DesiredTransition,
 };
 pub use artifact::{Artifact, ArtifactMode};
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};

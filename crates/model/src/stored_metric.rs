@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::allocation::AllocMetric;
+use crate::alloc_metric::AllocMetric;
 
 /// Placement metrics. Every replica holds those of every allocation, and few requests read them: from
 /// the store they stay a text, which takes a fifth of the memory.
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for StoredMetric {
 #[cfg(test)]
 mod tests {
     use super::StoredMetric;
-    use crate::allocation::AllocMetric;
+    use crate::alloc_metric::AllocMetric;
 
     fn read(text: &str) -> StoredMetric {
         serde_json::from_str(text).expect("it is JSON")

@@ -24,15 +24,15 @@ const JOBS_BEFORE: u128 = 200;
 /// Stage → allocations of memory for one job, in the order of its life.
 const BUDGET: [(&str, u64); 10] = [
     ("register", 63),
-    ("encode registration", 9),
-    ("decode registration", 35),
-    ("apply registration", 17),
-    ("schedule", 66),
-    ("verify", 32),
-    ("encode plan", 5),
-    ("decode plan", 24),
-    ("apply plan", 23),
-    ("report", 20),
+    ("encode registration", 8),
+    ("decode registration", 33),
+    ("apply registration", 15),
+    ("schedule", 63),
+    ("verify", 30),
+    ("encode plan", 4),
+    ("decode plan", 18),
+    ("apply plan", 21),
+    ("report", 18),
 ];
 
 /// What a job took, by stage.

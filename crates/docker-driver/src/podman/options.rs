@@ -8,8 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use task_drivers::{TaskId, blocks, config};
 
-use crate::container;
-use crate::options;
+use crate::{names, options};
 
 /// Prefix of image names that are looked up in registries, which is the default.
 const REGISTRY: &str = "docker://";
@@ -100,19 +99,6 @@ struct Logging {
     options: BTreeMap<String, String>,
 }
 
-/// Options that docker's do not have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extra {
-    /// In bytes.
-    pub(crate) memory_reservation: Option<i64>,
-    /// Memory and swap, in bytes; -1: unlimited.
-    pub(crate) memory_swap: Option<i64>,
-    /// 0 to 100.
-    pub(crate) memory_swappiness: Option<i64>,
-    /// Path in the container → mount options.
-    pub(crate) tmpfs: BTreeMap<String, String>,
-}
-
 impl Options {
     /// Returns the same in docker's options. `id`: the task that has them.
     ///
@@ -175,7 +161,7 @@ impl Options {
             cap_drop: self.cap_drop,
             security_opt,
             userns_mode: self.userns,
-            podman: Extra {
+            podman: options::PodmanOptions {
                 memory_reservation: bytes("memory_reservation", &self.memory_reservation)?,
                 memory_swap: match self.memory_swap.as_str() {
                     "-1" => Some(-1),
@@ -207,7 +193,7 @@ fn network_mode(mode: String, id: &TaskId) -> Result<String, String> {
             task: task.to_owned(),
             ..id.clone()
         };
-        return Ok(format!("container:{}", container::name(&other)));
+        return Ok(format!("container:{}", names::of_task(&other)));
     }
     if mode.starts_with("pod:") {
         return Err(format!(

@@ -200,9 +200,7 @@ impl Expander<'_> {
         } else {
             self.text_map(block.content, &path, scope, out)
         };
-        reading
-            .map
-            .insert(known.json.to_owned(), Value::Object(value));
+        reading.map.insert(known.key(), Value::Object(value));
     }
 
     fn child(

@@ -13,14 +13,12 @@ use model::capability;
 use prost_types::Struct;
 use serde_json::{Map, Value};
 
-use self::option::{Driver, DriverOption, Kind, REMOVE, option, required};
+use self::option::{Driver, DriverOption, Kind, MODES, REMOVE, option, required};
 use super::check::{Check, Path};
 use super::environment;
 
 const I32: Kind = Kind::Whole(i32::MIN as i64, i32::MAX as i64);
 const U32: Kind = Kind::Whole(0, u32::MAX as i64);
-
-const MODES: Kind = Kind::OneOf(&["private", "host"]);
 
 const DRIVERS: [Driver; 7] = [
     Driver {

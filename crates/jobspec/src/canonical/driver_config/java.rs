@@ -1,7 +1,6 @@
 //! Options of the driver `java`.
 
-use super::MODES;
-use super::option::{Driver, Kind, option};
+use super::option::{Driver, Kind, MODES, option};
 
 pub(super) const JAVA: Driver = Driver {
     name: "java",

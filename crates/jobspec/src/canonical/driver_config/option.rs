@@ -29,6 +29,9 @@ pub(super) enum Kind {
     Blocks(&'static [DriverOption]),
 }
 
+/// The modes of a namespace.
+pub(super) const MODES: Kind = Kind::OneOf(&["private", "host"]);
+
 #[derive(Clone, Copy)]
 pub(super) struct DriverOption {
     pub(super) name: &'static str,

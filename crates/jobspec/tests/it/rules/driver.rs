@@ -81,7 +81,7 @@ fn configs_of_drivers() {
         ("", of("podman", "ports = []"), "", c("image"), "missing image"),
         ("", podman("devices {\nhost_path = \"/dev/x\"\n}"), "", c("devices"), "must be a list of strings; got a"),
         ("", podman("memory_swappiness = 101"), "", c("memory_swappiness"), "must be between 0 and 100"),
-        ("", podman("entrypoint = {}"), "", c("entrypoint"), "must be a string; got a map"),
+        ("", podman("entrypoint = {}"), "", c("entrypoint"), "must be a list of strings; got a"),
         ("", podman("work_dir = \"/x\""), "", c("work_dir"), "Did you mean \"working_dir\""),
         ("", podman("logging {\ndriver = \"journald\"\nconfig {\n}\n}"), "", c("logging"), "unknown option \"config\""),
         ("", podman("init_path = \"/x\""), "", c("init_path"), "is not supported by this version of Kafila: write init = true"),

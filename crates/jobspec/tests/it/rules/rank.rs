@@ -91,8 +91,8 @@ fn legal_but_probably_unintended_values_are_warned_of() {
         ("", "    network {\n      mbits = 10\n    }", "", "mbits in a network block is deprecated"),
         ("", "", "      resources {\n        iops = 10\n      }",
             "iops in a resources block is deprecated"),
-        ("", "    task \"u\" {\n      driver = \"java\"\n      config {\n        any = \"thing\"\n      }\n    }", "",
-            "Task \"g.u\": nodes of this version have no driver \"java\", so its group waits"),
+        ("", "    task \"u\" {\n      driver = \"pot\"\n      config {\n        any = \"thing\"\n      }\n    }", "",
+            "Task \"g.u\": nodes of this version have no driver \"pot\", so its group waits"),
     ] {
         let warnings = admit(&file(job, group, task)).unwrap().warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");

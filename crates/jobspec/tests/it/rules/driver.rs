@@ -82,7 +82,7 @@ fn configs_of_drivers() {
         ("", podman("devices {\nhost_path = \"/dev/x\"\n}"), "", c("devices"), "must be a list of strings; got a"),
         ("", podman("memory_swappiness = 101"), "", c("memory_swappiness"), "must be between 0 and 100"),
         ("", podman("entrypoint = {}"), "", c("entrypoint"), "must be a list of strings; got a"),
-        ("", podman("work_dir = \"/x\""), "", c("work_dir"), "Did you mean \"working_dir\""),
+        ("", podman("workin_dir = \"/x\""), "", c("workin_dir"), "Did you mean \"working_dir\""),
         ("", podman("logging {\ndriver = \"journald\"\nconfig {\n}\n}"), "", c("logging"), "unknown option \"config\""),
         ("", podman("init_path = \"/x\""), "", c("init_path"), "is not supported by this version of Kafila: write init = true"),
         ("", of("java", "jar_path = \"a.jar\"\nargs = \"x\""), "", c("args"), "must be a list of strings; got a"),
@@ -105,7 +105,7 @@ fn configs_of_drivers() {
         serde_json::Value::Object(config.clone()),
         serde_json::json!({
             "image": "docker://redis", "entrypoint": "/e", "memory_swap": "5",
-            "logging": {"driver": "journald", "options": [{"tag": "redis"}]},
+            "logging": [{"driver": "journald", "options": [{"tag": "redis"}]}],
         })
     );
     let job = admit(&file(

@@ -249,9 +249,15 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
         check_revision(api, service, FIRST).await?;
     }
     stack.use_tag(SECOND);
+    let workload = Workload::start(stack.api()?, "roll", options.seed + 1);
     // The product's clients, with nothing but their own retries.
-    let workload = Workload::start(stack.client()?, "roll", options.seed + 1);
-    let commands = Commands::start(stack);
+    let own = match options.is_short {
+        true => None,
+        false => Some((
+            Workload::start(stack.client()?, "sdk", options.seed + 2),
+            Commands::start(stack),
+        )),
+    };
     for (service, count) in REPLICATED {
         let old = stack.containers(service).await?;
         let version = one_version(stack, &old).await?;
@@ -275,7 +281,11 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
         );
         steps.step(&format!("{service} was replaced: {version} by {now}"));
     }
-    let commands = commands.finish().await?;
+    let mut commands = 0;
+    if let Some((workload, command)) = own {
+        commands = command.finish().await?;
+        settle(api, &workload.finish().await?).await?;
+    }
     let user = workload.finish().await?;
     settle(api, &user).await?;
     let after = running_tasks(api).await?;

@@ -32,7 +32,7 @@ async fn a_suite_works_as_a_user_of_etcd_with_rights_to_its_prefix_alone() -> Re
         ..Options::default()
     })
     .await?;
-    let result = play(&suite, &mut etcd).await;
+    let result = Box::pin(play(&suite, &mut etcd)).await;
     result.with_context(|| suite.log_tails())?;
     suite.stop().await
 }

@@ -193,15 +193,14 @@ impl Stack {
     /// Those of the commands.
     pub async fn build_machine(&self, context: &Path) -> Result<()> {
         let context = context.to_str().context("a path is no text")?;
-        let copy = r#"cp "$(command -v etcd)" "$(command -v etcdctl)" integration-tests/stand-ins.Dockerfile "$0""#;
+        let copy = r#"cp "$(command -v etcd)" "$(command -v etcdctl)" integration-tests/machine.Dockerfile "$0""#;
         run("bash", &["-ec", copy, context], &[]).await?;
-        let file = format!("{context}/stand-ins.Dockerfile");
+        let file = format!("{context}/machine.Dockerfile");
         let image = self.machine_image();
         docker(&[
             "build",
             "-q",
             "--build-arg=RUN_IMAGE=kafila-base:bookworm",
-            "--target=systemd",
             "-f",
             &file,
             "-t",

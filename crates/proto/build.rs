@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-/// The messages of this file are the types of the crate `spec`.
+/// The messages of this file are the types of the crate `job-fields`.
 const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
 
 const FILES: [&str; 27] = [
@@ -54,7 +54,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in files.filter(|file| file.name() == JOB_SPEC) {
         for message in &file.message_type {
             let name = message.name();
-            builder = builder.extern_path(format!(".kafila.v1.{name}"), format!("::spec::{name}"));
+            builder = builder.extern_path(
+                format!(".kafila.v1.{name}"),
+                format!("::job_fields::{name}"),
+            );
         }
     }
     builder.compile_fds(descriptors)?;

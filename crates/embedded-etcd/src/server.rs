@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use connections::Listener;
 use hyper_util::rt::TokioIo;
-use net::Listener;
 use tokio::{
     io::DuplexStream,
     net::TcpListener,

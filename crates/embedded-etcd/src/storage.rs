@@ -34,7 +34,7 @@ pub trait Journal: std::fmt::Debug + Send + Sync {
     fn note_writer(&self, peer: Option<SocketAddr>, revision: i64);
 
     /// Stores `changes`, all or none. Dropped before it is done, either may be.
-    fn commit(&self, changes: Vec<Change>) -> net::BoxFuture<Result<(), Error>>;
+    fn commit(&self, changes: Vec<Change>) -> connections::BoxFuture<Result<(), Error>>;
 }
 
 /// A test's implementation of commits.

@@ -152,7 +152,7 @@ impl HttpClient {
             let response = response.map_err(|error| self.unreachable(&error))?;
             self.read(response).await
         };
-        net::exchange(connection, exchange).await
+        connections::exchange(connection, exchange).await
     }
 
     async fn read(&self, response: Response<Incoming>) -> Result<Answer, Failure> {

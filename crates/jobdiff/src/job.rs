@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use job_fields::fields::{self, Message};
 use model::Job;
 use serde_json::{Map, Value};
-use spec::fields::{self, Message};
 
 use crate::compare::{Differences, diff_type, paired};
 use crate::shape::Shape;
@@ -75,7 +75,8 @@ struct Part {
 
 /// Returns the job as it is compared: the canonical one, in the JSON of the HTTP API.
 fn job(job: &Job) -> Part {
-    let json = serde_json::to_value(spec::Job::from(job)).expect("a job has only JSON's types");
+    let json =
+        serde_json::to_value(job_fields::Job::from(job)).expect("a job has only JSON's types");
     let mut groups = Vec::new();
     for json in list(&json, "TaskGroups") {
         let tasks = list(json, "Tasks").iter();

@@ -3,7 +3,7 @@
 //! A field shows by its type under its JSON key; the tables here are the exceptions. Source: the names
 //! and the omissions are Nomad's, because programs read them.
 
-use spec::fields::{Field, Kind, Message};
+use job_fields::fields::{Field, Kind, Message};
 
 /// The form in which one key of an object shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use job_fields::fields::{Field as Declared, Kind, Message};
 use model::Payload;
 use serde_json::{Map, Value};
-use spec::fields::{Field as Declared, Kind, Message};
 
 use crate::names::{self, Form};
 

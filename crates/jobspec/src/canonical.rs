@@ -59,7 +59,7 @@ pub struct CanonicalJob {
 ///
 /// # Errors
 /// All errors of the job, each with the path of its field, the problem and the fix.
-pub fn canonicalise(spec: &spec::Job, now: Timestamp) -> Result<CanonicalJob, FieldErrors> {
+pub fn canonicalise(spec: &job_fields::Job, now: Timestamp) -> Result<CanonicalJob, FieldErrors> {
     let mut check = Check::default();
     let job = job::job(&mut check, spec, now);
     let (errors, warnings) = check.finish();

@@ -3,7 +3,7 @@
 //! Two steps, each a pure function:
 //!
 //! 1. [`parse()`] turns a job file (HCL2, HCL's JSON syntax, or the JSON of the HTTP API) into a
-//!    [`spec::Job`], in which everything is optional. Its errors point at a line and column.
+//!    [`job_fields::Job`], in which everything is optional. Its errors point at a line and column.
 //! 2. [`canonicalise`] turns a spec, wherever it comes from, into a [`model::Job`]: defaults filled
 //!    in, everything checked, all errors at once. Its errors name fields, and
 //!    [`Places::locate`] points them at lines again when the spec came from a file.

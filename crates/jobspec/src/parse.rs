@@ -4,8 +4,8 @@ use hcl::collector::Collector;
 use hcl::json;
 use hcl::source::Fault;
 use hcl::{Inputs, ParseErrors, file};
+use job_fields::Job;
 use serde_json::{Map, Value};
-use spec::Job;
 
 use crate::api_json;
 use crate::places::Places;

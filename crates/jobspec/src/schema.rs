@@ -16,7 +16,7 @@ mod task;
 use std::sync::LazyLock;
 
 use hcl::schema::{Attribute, Child, Form, Repeat, Schema};
-use spec::fields::{self, Message};
+use job_fields::fields::{self, Message};
 
 use self::extra::Extra;
 

@@ -1,6 +1,6 @@
 //! A job in canonical form: every default filled in, durations and operators parsed.
 //!
-//! This form is stored, compared and scheduled. The crate `spec` has the form that users write;
+//! This form is stored, compared and scheduled. The crate `job-fields` has the form that users write;
 //! the crate `jobspec` turns it into this one by defaults and rules.
 
 mod network;

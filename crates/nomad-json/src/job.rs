@@ -1,4 +1,4 @@
-//! Jobs: wrapped, in versions, and as the stubs of a list. A job itself is written by the crate `spec`.
+//! Jobs: wrapped, in versions, and as the stubs of a list. A job itself is written by the crate `job-fields`.
 
 use std::collections::BTreeMap;
 

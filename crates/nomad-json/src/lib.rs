@@ -2,7 +2,7 @@
 //!
 //! Keys are stable; those without a value here are left out. Durations are integer nanoseconds,
 //! `CreateTime` and its like Unix nanoseconds, other points in time RFC 3339. A job itself is written by
-//! the crate `spec`, whose types carry its keys.
+//! the crate `job-fields`, whose types carry its keys.
 
 pub mod alloc;
 pub mod csi;

@@ -25,8 +25,8 @@ use crate::readiness;
 pub struct Base {
     service: &'static str,
     client: Client,
-    grpc: net::Listener,
-    metrics_http: net::Listener,
+    grpc: connections::Listener,
+    metrics_http: connections::Listener,
     address: String,
     transport: Transport,
     /// The certificates for etcd, to be reloaded.
@@ -130,14 +130,14 @@ pub struct Rpcs {
 impl Rpcs {
     /// Adds the RPCs on the log of the process, unless the service has them itself.
     fn with_agent(self, drain: &CancellationToken) -> Self {
-        if self.names.contains(&agent::SERVICE_NAME) {
+        if self.names.contains(&process_log::SERVICE_NAME) {
             return self;
         }
-        let agent = agent::ProcessLog::new(drain.clone()).into_server();
+        let agent = process_log::ProcessLog::new(drain.clone()).into_server();
         let own = self.names.iter().copied();
         Self {
             routes: self.routes.add_service(agent),
-            names: own.chain([agent::SERVICE_NAME]).collect(),
+            names: own.chain([process_log::SERVICE_NAME]).collect(),
         }
     }
 }
@@ -289,7 +289,7 @@ struct Servers {
     etcd_tls: Option<tls::Credentials>,
     replica: Replica,
     metrics: Metrics,
-    metrics_http: net::Listener,
+    metrics_http: connections::Listener,
     process: ProcessKey,
     ended: CancellationToken,
 }

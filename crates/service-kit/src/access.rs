@@ -1,6 +1,6 @@
 //! The layer that decides whether a call reaches its handler: the only place that does.
 //!
-//! It reads the [`Peer`] that the transport left in the request's extensions, asks `rights`, and leaves
+//! It reads the [`Peer`] that the transport left in the request's extensions, asks `authorization`, and leaves
 //! the [`Caller`] there for the handler. It reads no message: whether a node speaks of itself is decided
 //! where its request is decoded.
 
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use authorization::AccessRefusal;
 use futures::future::{BoxFuture, FutureExt as _};
 use http::{Request, Response};
 use identity::{Caller, Peer};
@@ -15,7 +16,6 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use rights::AccessRefusal;
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
@@ -71,7 +71,7 @@ impl AccessLayer {
         // Every transport leaves a peer; a request without one has no rights.
         let peer = request.extensions().get::<Peer>().cloned();
         let caller = Caller::new(peer.unwrap_or(Peer::Anonymous));
-        match rights::check(request.uri().path(), &caller, self.region.as_deref()) {
+        match authorization::check(request.uri().path(), &caller, self.region.as_deref()) {
             Ok(_) => {
                 request.extensions_mut().insert(caller);
                 Ok(())

@@ -57,7 +57,7 @@ pub fn connect_lazy(address: &str) -> Result<TracedChannel, BadAddress> {
             address: address.to_owned(),
         });
     }
-    let channel = net::connect_lazy(&endpoint);
+    let channel = connections::connect_lazy(&endpoint);
     Ok(InterceptedService::new(channel, TraceInterceptor))
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use connections::Listener;
 use futures::Stream;
 use identity::{Identity, Peer};
-use net::Listener;
 use tls::Credentials;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -91,13 +91,13 @@ impl Stream for Incoming {
             };
             match (this.transport.server(), stream) {
                 (None, stream) => return Poll::Ready(Some(Ok(Connection::Plaintext(stream)))),
-                (Some((credentials, metrics)), net::Stream::Tcp(stream)) => {
+                (Some((credentials, metrics)), connections::Stream::Tcp(stream)) => {
                     let anonymous = Arc::clone(&this.anonymous);
                     let handshake =
                         handshake(credentials.clone(), metrics.clone(), stream, anonymous);
                     this.handshakes.spawn(handshake);
                 }
-                (Some(_), net::Stream::Simulated(_)) => {
+                (Some(_), connections::Stream::Simulated(_)) => {
                     let error = io::Error::other("a simulated network has no TLS");
                     return Poll::Ready(Some(Err(error)));
                 }
@@ -106,7 +106,7 @@ impl Stream for Incoming {
     }
 }
 
-fn prepared(accepted: io::Result<net::Stream>) -> io::Result<net::Stream> {
+fn prepared(accepted: io::Result<connections::Stream>) -> io::Result<connections::Stream> {
     let stream = accepted?;
     // Small messages, answered one by one: waiting to fill a packet only delays them.
     stream.set_nodelay(true)?;
@@ -153,7 +153,7 @@ async fn handshake(
 
 /// A connection that is ready for requests. Each request has its [`Peer`] in the extensions.
 pub enum Connection {
-    Plaintext(net::Stream),
+    Plaintext(connections::Stream),
     Secured(Box<tls::ServerStream>, Identity),
     Anonymous(Box<Anonymous>),
 }

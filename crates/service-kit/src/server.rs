@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use connections::Listener;
 use futures::future::BoxFuture;
-use net::Listener;
 use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +62,7 @@ pub struct ServeOptions {
 /// # Errors
 /// The address is taken or not this machine's.
 pub async fn bind(address: SocketAddr) -> Result<Listener, ServeError> {
-    net::bind(address)
+    connections::bind(address)
         .await
         .map_err(|source| ServeError::Bind { address, source })
 }

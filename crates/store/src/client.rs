@@ -143,7 +143,7 @@ impl Client {
             no_key: options.prefix.clone(),
             refusal: PlaintextRefusal::default(),
         };
-        let client = match (net::is_simulated(), endpoints) {
+        let client = match (connections::is_simulated(), endpoints) {
             // The etcd client opens sockets by itself.
             (true, [endpoint]) => {
                 let connect = ConnectOptions::new().with_require_leader(true);
@@ -407,7 +407,7 @@ impl Client {
 /// Returns the way to one member, which connects on first use.
 async fn maintenance_member(endpoint: &str, access: &Access) -> Result<Member, Error> {
     let failed = |source| Error::from_etcd("connect", &[endpoint.to_owned()], source);
-    let (channel, plain) = if net::is_simulated() {
+    let (channel, plain) = if connections::is_simulated() {
         (
             etcd_client::Channel::Tonic(simulated_channel(endpoint)?),
             None,
@@ -439,7 +439,7 @@ fn simulated_channel(endpoint: &str) -> Result<Channel, Error> {
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .keep_alive_while_idle(true);
-    Ok(net::connect_lazy(&endpoint))
+    Ok(connections::connect_lazy(&endpoint))
 }
 
 pub(crate) fn header_revision(response: &GetResponse) -> u64 {

@@ -143,7 +143,7 @@ impl Probe {
                 output: String::from_utf8_lossy(&output).into_owned(),
             })
         };
-        net::exchange(connection, exchange).await
+        connections::exchange(connection, exchange).await
     }
 
     fn message(&self, target: &Target) -> Result<Request<Full<Bytes>>, String> {
@@ -183,7 +183,7 @@ impl Probe {
             });
             connected?
         } else {
-            net::connect_lazy(&endpoint)
+            connections::connect_lazy(&endpoint)
         };
         let mut client = HealthClient::new(channel);
         let request = HealthCheckRequest {

@@ -48,7 +48,7 @@ impl Environment {
     pub fn new(seed: u64) -> Self {
         network::begin(StdRng::seed_from_u64(seed));
         // Once per process: the installed network serves the environment of each thread.
-        INSTALLED.call_once(|| net::install(Box::new(simulated::Simulated)));
+        INSTALLED.call_once(|| connections::install(Box::new(simulated::Simulated)));
         blocking::run_inline();
         Self {
             now: 0,

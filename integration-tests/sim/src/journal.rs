@@ -82,7 +82,7 @@ impl Journal for Disk {
         self.lock().checker.note_writer(peer, revision);
     }
 
-    fn commit(&self, changes: Vec<Change>) -> net::BoxFuture<Result<(), Error>> {
+    fn commit(&self, changes: Vec<Change>) -> connections::BoxFuture<Result<(), Error>> {
         let disk = self.clone();
         Box::pin(async move {
             let (before, after) = {

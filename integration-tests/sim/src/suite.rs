@@ -212,7 +212,7 @@ fn store(disk: Disk, compacts: bool) -> Software {
             }
             let etcd = EmbeddedEtcd::start_on(config, Arc::new(disk)).await;
             let etcd = etcd.map_err(|error| error.to_string())?;
-            let listener = net::bind(SocketAddr::from(([0, 0, 0, 0], STORE_PORT))).await;
+            let listener = connections::bind(SocketAddr::from(([0, 0, 0, 0], STORE_PORT))).await;
             let listener = listener.map_err(|error| error.to_string())?;
             let serving = etcd.serve_on(listener, CancellationToken::new());
             serving.await.map_err(|error| error.to_string())

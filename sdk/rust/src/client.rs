@@ -79,7 +79,7 @@ impl Client {
                 Some(connector) if address.starts_with("https://") => {
                     endpoint.connect_with_connector_lazy(connector.clone())
                 }
-                _ => net::connect_lazy(&endpoint),
+                _ => connections::connect_lazy(&endpoint),
             };
             gateways.push(Gateway {
                 position,

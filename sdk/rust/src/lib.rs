@@ -37,10 +37,10 @@ pub use client::Client;
 pub use config::{Config, ConfigError, MetadataSource, RetryPolicy, Tls};
 pub use error::{Error, Kind};
 pub use follow::{FollowEvents, FollowLogs};
+/// Turns a JSON object into the options of a driver (`v1::Task::config`).
+pub use job_fields::object;
 pub use proto::v1;
 pub use read::{Answer, List, Read};
-/// Turns a JSON object into the options of a driver (`v1::Task::config`).
-pub use spec::object;
 pub use tls::Problem as TlsProblem;
 pub use tonic::Code;
 pub use wait::{JobRun, WaitError};

@@ -210,7 +210,7 @@ fn gateway(
     };
     let gateway = Arc::new(Gateway {
         address: host.address().to_owned(),
-        agent: agent::ProcessLog::new(drain.clone()),
+        agent: process_log::ProcessLog::new(drain.clone()),
         space: Arc::new(Space::new(limits)),
         config,
         csi: CsiVolumes::new(Arc::clone(&core), node_calls.clone()),

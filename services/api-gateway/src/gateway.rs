@@ -26,7 +26,7 @@ pub struct Gateway {
     /// The address that other processes reach it at.
     pub address: String,
     /// The log of this process.
-    pub agent: agent::ProcessLog,
+    pub agent: process_log::ProcessLog,
     pub core: Arc<Core>,
     /// The sessions of nodes.
     pub node: Arc<NodeGateway>,

@@ -24,7 +24,7 @@ impl SubmittedJob {
     /// # Errors
     /// All invalid fields; there is no job.
     pub fn read(
-        spec: Option<&spec::Job>,
+        spec: Option<&job_fields::Job>,
         cluster: &str,
         now: Timestamp,
     ) -> Result<Self, FieldErrors> {
@@ -64,8 +64,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(5);
 
-    fn spec() -> spec::Job {
-        spec::Job::from(&builders::service("web", 1))
+    fn spec() -> job_fields::Job {
+        job_fields::Job::from(&builders::service("web", 1))
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         stored.put(key, Entity::Namespace(Box::new(namespace)));
         let snapshot = stored.snapshot();
         for (pool, expected) in [(None, "batch"), (Some(""), "batch"), (Some("gpu"), "gpu")] {
-            let spec = spec::Job {
+            let spec = job_fields::Job {
                 node_pool: pool.map(str::to_owned),
                 region: None,
                 ..spec()
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_job_of_another_region_and_no_job_are_refused() {
-        let elsewhere = spec::Job {
+        let elsewhere = job_fields::Job {
             region: Some("us".to_owned()),
             ..spec()
         };

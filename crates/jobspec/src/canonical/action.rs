@@ -8,17 +8,21 @@ use super::name;
 /// Source: Nomad's rule for names of actions.
 const MAX_NAME_BYTES: usize = 128;
 
-pub(super) fn actions(check: &mut Check, path: &Path, specs: &[spec::Action]) -> Vec<TaskAction> {
+pub(super) fn actions(
+    check: &mut Check,
+    path: &Path,
+    specs: &[job_fields::Action],
+) -> Vec<TaskAction> {
     let names = specs.iter().map(|spec| spec.name());
     name::distinct(check, path, "action", names);
-    let read = |(position, spec): (usize, &spec::Action)| {
+    let read = |(position, spec): (usize, &job_fields::Action)| {
         let path = path.labelled("action", spec.name.as_deref(), position);
         action(check, &path, spec)
     };
     specs.iter().enumerate().map(read).collect()
 }
 
-fn action(check: &mut Check, path: &Path, spec: &spec::Action) -> TaskAction {
+fn action(check: &mut Check, path: &Path, spec: &job_fields::Action) -> TaskAction {
     let name = spec.name.clone().unwrap_or_default();
     let is_plain = name
         .bytes()

@@ -8,12 +8,16 @@ use super::check::{Check, Path};
 
 const DEFAULT_DESTINATION: &str = "local/";
 
-pub(super) fn artifacts(check: &mut Check, path: &Path, specs: &[spec::Artifact]) -> Vec<Artifact> {
+pub(super) fn artifacts(
+    check: &mut Check,
+    path: &Path,
+    specs: &[job_fields::Artifact],
+) -> Vec<Artifact> {
     let read = |(position, spec)| artifact(check, &path.at("artifact", position), spec);
     specs.iter().enumerate().map(read).collect()
 }
 
-fn artifact(check: &mut Check, path: &Path, spec: &spec::Artifact) -> Artifact {
+fn artifact(check: &mut Check, path: &Path, spec: &job_fields::Artifact) -> Artifact {
     let source = spec.source.clone().unwrap_or_default();
     if source.is_empty() {
         let message =
@@ -53,7 +57,7 @@ fn artifact(check: &mut Check, path: &Path, spec: &spec::Artifact) -> Artifact {
 
 /// Refuses a source that no node can download. A source without a scheme is accepted, as by Nomad, and
 /// fails on the node.
-fn check_source(check: &mut Check, path: &Path, source: &str, spec: &spec::Artifact) {
+fn check_source(check: &mut Check, path: &Path, source: &str, spec: &job_fields::Artifact) {
     match Source::parse(source, &spec.options) {
         Ok(_) => {}
         Err(Problem::NoScheme) => check.warn(format!(

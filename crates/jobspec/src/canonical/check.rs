@@ -170,7 +170,7 @@ impl Check {
         value: Option<&prost_types::Duration>,
         when_negative: &str,
     ) -> Option<Duration> {
-        let nanoseconds = match spec::nanoseconds(value?) {
+        let nanoseconds = match job_fields::nanoseconds(value?) {
             Ok(nanoseconds) => nanoseconds,
             Err(invalid) => {
                 self.error(field, format!("Unsuitable duration value; {invalid}"));
@@ -199,7 +199,7 @@ impl Check {
 
     /// Returns free-form values; ones that JSON does not have are an error and nothing.
     pub(super) fn object(&mut self, field: String, value: Option<&Struct>) -> Map<String, Value> {
-        let object = value.map(spec::read_object).transpose();
+        let object = value.map(job_fields::read_object).transpose();
         object
             .map(Option::unwrap_or_default)
             .unwrap_or_else(|error| {
@@ -247,7 +247,7 @@ mod tests {
     fn a_number_without_a_unit_that_is_no_millisecond_is_remarked_on() {
         let warnings = |nanoseconds| {
             let mut check = Check::default();
-            let value = spec::duration(nanoseconds);
+            let value = job_fields::duration(nanoseconds);
             let read = check.duration("kill_timeout".to_owned(), Some(&value), Duration::ZERO);
             assert_eq!(read, Duration::from_nanos(nanoseconds.unsigned_abs()));
             let (errors, warnings) = check.finish();

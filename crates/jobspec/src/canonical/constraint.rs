@@ -49,7 +49,7 @@ pub(super) fn names_nothing(left: &str) -> Option<String> {
 pub(super) fn constraints(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::Constraint],
+    specs: &[job_fields::Constraint],
     level: Level,
 ) -> Vec<Constraint> {
     let mut constraints = Vec::new();

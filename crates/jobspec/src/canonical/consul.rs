@@ -3,7 +3,7 @@
 use model::consul::Consul;
 
 /// Reads a block.
-pub(super) fn consul(spec: Option<&spec::Consul>) -> Option<Consul> {
+pub(super) fn consul(spec: Option<&job_fields::Consul>) -> Option<Consul> {
     let spec = spec?;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let cluster = spec

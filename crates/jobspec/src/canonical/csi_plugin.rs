@@ -17,7 +17,7 @@ const TYPES: &str = "use \"node\", \"controller\" or \"monolith\"";
 pub(super) fn csi_plugin(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::CsiPluginConfig>,
+    spec: Option<&job_fields::CsiPluginConfig>,
 ) -> Option<CsiPluginTask> {
     let spec = spec?;
     let path = path.block("csi_plugin");

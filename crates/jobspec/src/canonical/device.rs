@@ -13,7 +13,7 @@ const FACTS: [&str; 4] = ["ids", "model", "vendor", "type"];
 pub(super) fn devices(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::DeviceRequest],
+    specs: &[job_fields::DeviceRequest],
 ) -> Vec<DeviceRequest> {
     let mut requests = Vec::new();
     for (position, spec) in specs.iter().enumerate() {

@@ -14,7 +14,7 @@ const CHOICES: [(&str, ReconcileChoice); 4] = [
 pub(super) fn disconnect(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::DisconnectStrategy>,
+    spec: Option<&job_fields::DisconnectStrategy>,
     job_type: JobType,
 ) -> Option<DisconnectStrategy> {
     let spec = spec?;

@@ -20,7 +20,7 @@ const MIN_DISK_MIB: u64 = 10;
 pub(super) fn group(
     check: &mut Check,
     path: &Path,
-    spec: &spec::TaskGroup,
+    spec: &job_fields::TaskGroup,
     inherited: &Inherited<'_>,
 ) -> TaskGroup {
     let job_type = inherited.job_type;
@@ -130,7 +130,7 @@ fn count(check: &mut Check, path: &Path, name: &str, count: Option<i64>, job_typ
 fn tasks(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::Task],
+    specs: &[job_fields::Task],
     group_context: &task::GroupContext<'_>,
 ) -> Vec<Task> {
     let field = path.field("task");
@@ -167,7 +167,7 @@ fn tasks(
 fn ephemeral_disk(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::EphemeralDisk>,
+    spec: Option<&job_fields::EphemeralDisk>,
 ) -> EphemeralDisk {
     let field = path.block("ephemeral_disk").field("size");
     let size = spec.and_then(|disk| disk.size_mib);
@@ -200,7 +200,7 @@ fn shutdown_delay(
 fn max_run_duration(
     check: &mut Check,
     path: &Path,
-    spec: &spec::TaskGroup,
+    spec: &job_fields::TaskGroup,
     job_type: JobType,
 ) -> Option<Duration> {
     let duration = spec.max_run_duration.as_ref()?;

@@ -8,9 +8,9 @@ use model::job::JobType;
 pub(super) struct Inherited<'a> {
     pub(super) job_name: &'a str,
     pub(super) job_type: JobType,
-    pub(super) update: Option<&'a spec::UpdateStrategy>,
-    pub(super) reschedule: Option<&'a spec::ReschedulePolicy>,
-    pub(super) migrate: Option<&'a spec::MigrateStrategy>,
+    pub(super) update: Option<&'a job_fields::UpdateStrategy>,
+    pub(super) reschedule: Option<&'a job_fields::ReschedulePolicy>,
+    pub(super) migrate: Option<&'a job_fields::MigrateStrategy>,
 }
 
 impl Inherited<'_> {

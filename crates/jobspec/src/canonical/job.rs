@@ -12,7 +12,7 @@ use super::{
     update, vault,
 };
 
-pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
+pub(super) fn job(check: &mut Check, spec: &job_fields::Job, now: Timestamp) -> Job {
     let root = Path::root();
     let id = name::job_id(check, spec.id.as_deref(), spec.parent_id.as_deref());
     let name = spec
@@ -122,7 +122,7 @@ fn datacenters(check: &mut Check, datacenters: &[String]) -> Vec<String> {
 
 fn task_groups(
     check: &mut Check,
-    specs: &[spec::TaskGroup],
+    specs: &[job_fields::TaskGroup],
     inherited: &Inherited<'_>,
 ) -> Vec<TaskGroup> {
     let root = Path::root();
@@ -154,7 +154,7 @@ fn task_groups(
 /// allow, so that the mistake is reported once and not per group.
 fn inherited<'a>(
     check: &mut Check,
-    spec: &'a spec::Job,
+    spec: &'a job_fields::Job,
     job_name: &'a str,
     job_type: JobType,
 ) -> Inherited<'a> {

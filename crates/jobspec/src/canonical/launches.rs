@@ -18,7 +18,7 @@ const MAX_META_KEYS: usize = 256;
 
 pub(super) fn periodic(
     check: &mut Check,
-    spec: Option<&spec::Periodic>,
+    spec: Option<&job_fields::Periodic>,
     job_type: JobType,
 ) -> Option<Periodic> {
     let spec = spec?;
@@ -77,7 +77,7 @@ pub(super) fn periodic(
 
 pub(super) fn parameterized(
     check: &mut Check,
-    spec: Option<&spec::Parameterized>,
+    spec: Option<&job_fields::Parameterized>,
     job_type: JobType,
 ) -> Option<Parameterized> {
     let spec = spec?;
@@ -145,7 +145,7 @@ pub(super) fn payload(check: &mut Check, bytes: Option<&[u8]>) -> Payload {
 pub(super) fn dispatch_payload(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::DispatchPayload>,
+    spec: Option<&job_fields::DispatchPayload>,
 ) -> Option<DispatchPayload> {
     let file = spec?.file.clone().unwrap_or_default();
     let field = path.block("dispatch_payload").field("file");

@@ -11,7 +11,11 @@ const MAX_PORT: i64 = 65_535;
 /// Source: the kernel's limit of a host name, 64, without its final zero.
 const MAX_HOSTNAME: usize = 63;
 
-pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) -> Vec<Network> {
+pub(super) fn networks(
+    check: &mut Check,
+    path: &Path,
+    specs: &[job_fields::Network],
+) -> Vec<Network> {
     let mut used = Used::default();
     let mut networks = Vec::with_capacity(specs.len());
     for (position, spec) in specs.iter().enumerate() {
@@ -32,7 +36,7 @@ pub(super) fn networks(check: &mut Check, path: &Path, specs: &[spec::Network]) 
 pub(super) fn of_task(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::Network],
+    specs: &[job_fields::Network],
     task: &str,
 ) -> Vec<Network> {
     if !specs.is_empty() {
@@ -40,7 +44,7 @@ pub(super) fn of_task(
             "Task {task:?}: the network block in resources is deprecated: write it in the group"
         ));
     }
-    let read = |(position, spec): (usize, &spec::Network)| {
+    let read = |(position, spec): (usize, &job_fields::Network)| {
         let mode = spec.mode.clone().unwrap_or_default();
         network(check, &path.at("network", position), spec, mode, "")
     };
@@ -123,7 +127,7 @@ fn fixed(port: &Port, number: u16) -> (String, u16) {
     (network.to_owned(), number)
 }
 
-fn mode(check: &mut Check, path: &Path, spec: &spec::Network) -> String {
+fn mode(check: &mut Check, path: &Path, spec: &job_fields::Network) -> String {
     let mode = spec.mode.as_deref().filter(|mode| !mode.is_empty());
     let mode = mode.unwrap_or("host");
     let problem = match (mode, mode.strip_prefix("cni/")) {
@@ -187,7 +191,7 @@ fn is_host_name(name: &str) -> bool {
 fn network(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Network,
+    spec: &job_fields::Network,
     mode: String,
     default_network: &str,
 ) -> Network {
@@ -232,7 +236,7 @@ fn network(
 fn port(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Port,
+    spec: &job_fields::Port,
     position: usize,
     (reserved, default_network): (bool, &str),
 ) -> Port {

@@ -18,7 +18,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    pub(super) fn of(affinities: &[spec::Affinity], spreads: &[spec::Spread]) -> Self {
+    pub(super) fn of(affinities: &[job_fields::Affinity], spreads: &[job_fields::Spread]) -> Self {
         Self {
             affinities: !affinities.is_empty(),
             spreads: !spreads.is_empty(),
@@ -44,7 +44,7 @@ impl Ranks {
 pub(super) fn affinities(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::Affinity],
+    specs: &[job_fields::Affinity],
 ) -> Vec<Affinity> {
     let mut affinities = Vec::new();
     for (position, spec) in specs.iter().enumerate() {
@@ -103,7 +103,7 @@ fn affinity_weight(check: &mut Check, path: &Path, weight: Option<i64>) -> i8 {
     }
 }
 
-pub(super) fn spreads(check: &mut Check, path: &Path, specs: &[spec::Spread]) -> Vec<Spread> {
+pub(super) fn spreads(check: &mut Check, path: &Path, specs: &[job_fields::Spread]) -> Vec<Spread> {
     let mut spreads = Vec::new();
     for (position, spec) in specs.iter().enumerate() {
         let path = path.at("spread", position);
@@ -127,7 +127,7 @@ pub(super) fn spreads(check: &mut Check, path: &Path, specs: &[spec::Spread]) ->
     spreads
 }
 
-fn targets(check: &mut Check, path: &Path, spec: &spec::Spread) -> Vec<SpreadTarget> {
+fn targets(check: &mut Check, path: &Path, spec: &job_fields::Spread) -> Vec<SpreadTarget> {
     let mut targets = Vec::new();
     let mut seen = BTreeSet::new();
     for (position, target) in spec.targets.iter().enumerate() {

@@ -24,7 +24,7 @@ const FUNCTIONS: [(&str, DelayFunction); 3] = [
 pub(super) fn reschedule(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::ReschedulePolicy>,
+    spec: Option<&job_fields::ReschedulePolicy>,
     inherited: &Inherited<'_>,
 ) -> Option<ReschedulePolicy> {
     let job = inherited.reschedule;
@@ -51,7 +51,7 @@ pub(super) fn reschedule(
 
 /// Tells whether a policy sets `attempts` (other than 0) or `unlimited`. System and sysbatch jobs have
 /// no default policy, so one of theirs has to set either.
-pub(super) fn grants_attempts(spec: &spec::ReschedulePolicy) -> bool {
+pub(super) fn grants_attempts(spec: &job_fields::ReschedulePolicy) -> bool {
     spec.unlimited == Some(true) || spec.attempts.is_some_and(|attempts| attempts != 0)
 }
 
@@ -77,12 +77,12 @@ fn defaults(job_type: JobType) -> ReschedulePolicy {
 }
 
 fn overlay(
-    group: Option<&spec::ReschedulePolicy>,
-    job: Option<&spec::ReschedulePolicy>,
-) -> spec::ReschedulePolicy {
+    group: Option<&job_fields::ReschedulePolicy>,
+    job: Option<&job_fields::ReschedulePolicy>,
+) -> job_fields::ReschedulePolicy {
     let group = group.cloned().unwrap_or_default();
     let job = job.cloned().unwrap_or_default();
-    spec::ReschedulePolicy {
+    job_fields::ReschedulePolicy {
         attempts: group.attempts.or(job.attempts),
         interval: group.interval.or(job.interval),
         delay: group.delay.or(job.delay),
@@ -95,7 +95,7 @@ fn overlay(
 fn read(
     check: &mut Check,
     path: &Path,
-    spec: &spec::ReschedulePolicy,
+    spec: &job_fields::ReschedulePolicy,
     defaults: &ReschedulePolicy,
 ) -> ReschedulePolicy {
     ReschedulePolicy {

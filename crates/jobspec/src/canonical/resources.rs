@@ -15,11 +15,11 @@ const MIN_MEMORY_MIB: u32 = 10;
 pub(super) fn resources(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::Resources>,
+    spec: Option<&job_fields::Resources>,
     task: &str,
 ) -> TaskResources {
     let path = path.block("resources");
-    let none = spec::Resources::default();
+    let none = job_fields::Resources::default();
     let spec = spec.unwrap_or(&none);
     let cores = check.number(path.field("cores"), spec.cores, 0);
     let default_mhz = if cores > 0 { 0 } else { DEFAULT_CPU_MHZ };

@@ -19,7 +19,7 @@ const MODES: [(&str, RestartMode); 2] =
 pub(super) fn group(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::RestartPolicy>,
+    spec: Option<&job_fields::RestartPolicy>,
     inherited: &Inherited<'_>,
 ) -> RestartPolicy {
     let attempts = match inherited.job_type {
@@ -48,7 +48,7 @@ pub(super) fn group(
 pub(super) fn task(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::RestartPolicy>,
+    spec: Option<&job_fields::RestartPolicy>,
     group: &RestartPolicy,
 ) -> RestartPolicy {
     merge(check, path, spec, group)
@@ -57,7 +57,7 @@ pub(super) fn task(
 fn merge(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::RestartPolicy>,
+    spec: Option<&job_fields::RestartPolicy>,
     below: &RestartPolicy,
 ) -> RestartPolicy {
     let Some(spec) = spec else { return *below };

@@ -10,7 +10,7 @@ use super::check::{Check, Path};
 pub(super) fn scaling(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::Scaling>,
+    spec: Option<&job_fields::Scaling>,
     count: u32,
     job_type: JobType,
 ) -> Option<Scaling> {
@@ -66,7 +66,7 @@ pub(super) fn scaling(
 pub(super) fn of_task(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::TaskScaling],
+    specs: &[job_fields::TaskScaling],
 ) -> Vec<TaskScaling> {
     let mut known = BTreeSet::new();
     let mut policies = Vec::with_capacity(specs.len());

@@ -28,7 +28,7 @@ const MAX_SERVICES: usize = 64;
 pub(super) fn services(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::Service],
+    specs: &[job_fields::Service],
     context: &Context<'_>,
 ) -> Vec<Service> {
     if specs.len() > MAX_SERVICES {
@@ -56,7 +56,12 @@ pub(super) fn services(
     services
 }
 
-fn service(check: &mut Check, path: &Path, spec: &spec::Service, context: &Context<'_>) -> Service {
+fn service(
+    check: &mut Check,
+    path: &Path,
+    spec: &job_fields::Service,
+    context: &Context<'_>,
+) -> Service {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let provider = providers::provider(check, path, spec);
     let name = name(check, path, spec.name.as_deref(), context);
@@ -148,7 +153,7 @@ fn port(check: &mut Check, path: &Path, port: &str, service: &str, context: &Con
 fn address_mode(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Service,
+    spec: &job_fields::Service,
     context: &Context<'_>,
 ) -> AddressMode {
     let mode = spec.address_mode.as_deref().unwrap_or_default();
@@ -274,15 +279,15 @@ pub(super) fn imply(constraints: &mut Vec<Constraint>, services: &[Service], tas
 }
 
 /// Warns of services without a provider, of those that are never registered, and of settings without effect.
-pub(super) fn warn(check: &mut Check, job: &spec::Job) {
+pub(super) fn warn(check: &mut Check, job: &job_fields::Job) {
     warn_of_drivers(check, job);
     let groups = job.task_groups.iter();
     let services = groups.flat_map(|group| {
         let of_tasks = group.tasks.iter().flat_map(|task| &task.services);
         group.services.iter().chain(of_tasks)
     });
-    let services: Vec<&spec::Service> = services.collect();
-    let is_open = |service: &&&spec::Service| {
+    let services: Vec<&job_fields::Service> = services.collect();
+    let is_open = |service: &&&job_fields::Service| {
         let provider = service.provider.as_deref().unwrap_or_default();
         provider.is_empty()
     };
@@ -302,13 +307,13 @@ pub(super) fn warn(check: &mut Check, job: &spec::Job) {
 }
 
 /// Warns of services at the address of a driver that gives its tasks none.
-fn warn_of_drivers(check: &mut Check, job: &spec::Job) {
+fn warn_of_drivers(check: &mut Check, job: &job_fields::Job) {
     for group in &job.task_groups {
         let mut modes = group.networks.iter().map(|it| it.mode.as_deref());
         let has_network = modes.any(|mode| !matches!(mode.unwrap_or("host"), "" | "host"));
         for task in &group.tasks {
             let wants =
-                |service: &&spec::Service| service.address_mode.as_deref() == Some("driver");
+                |service: &&job_fields::Service| service.address_mode.as_deref() == Some("driver");
             let driver = task.driver.as_deref().unwrap_or_default();
             let Some(service) = task.services.iter().find(wants) else {
                 continue;

@@ -45,7 +45,7 @@ const MAX_NAME_BYTES: usize = 200;
 pub(super) fn task(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Task,
+    spec: &job_fields::Task,
     group_context: &GroupContext<'_>,
 ) -> Task {
     let name = name::directory(check, path, "Task", spec.name.as_deref());
@@ -175,7 +175,7 @@ fn kill_signal(check: &mut Check, path: &Path, name: Option<&str>) -> String {
     name.to_owned()
 }
 
-fn leader(check: &mut Check, path: &Path, spec: &spec::Task) -> bool {
+fn leader(check: &mut Check, path: &Path, spec: &job_fields::Task) -> bool {
     let leader = spec.leader.unwrap_or(false);
     if leader && spec.lifecycle.is_some() {
         let message = "a task with a lifecycle block cannot be the leader: mark a main task";
@@ -184,7 +184,11 @@ fn leader(check: &mut Check, path: &Path, spec: &spec::Task) -> bool {
     leader
 }
 
-fn lifecycle(check: &mut Check, path: &Path, spec: Option<&spec::Lifecycle>) -> Option<Lifecycle> {
+fn lifecycle(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&job_fields::Lifecycle>,
+) -> Option<Lifecycle> {
     let spec = spec?;
     let field = path.block("lifecycle").field("hook");
     let hook = spec.hook.as_deref().unwrap_or_default();
@@ -207,11 +211,11 @@ fn lifecycle(check: &mut Check, path: &Path, spec: Option<&spec::Lifecycle>) -> 
 fn logs(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::LogConfig>,
+    spec: Option<&job_fields::LogConfig>,
     disk_mib: u64,
 ) -> LogConfig {
     let path = path.block("logs");
-    let none = spec::LogConfig::default();
+    let none = job_fields::LogConfig::default();
     let spec = spec.unwrap_or(&none);
     let logs = LogConfig {
         max_files: check.number(path.field("max_files"), spec.max_files, DEFAULT_LOG_FILES),

@@ -17,7 +17,11 @@ const DEFAULT_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_PERMS: &str = "0644";
 const DEFAULT_SIGNAL: &str = "SIGHUP";
 
-pub(super) fn templates(check: &mut Check, path: &Path, specs: &[spec::Template]) -> Vec<Template> {
+pub(super) fn templates(
+    check: &mut Check,
+    path: &Path,
+    specs: &[job_fields::Template],
+) -> Vec<Template> {
     let mut templates = Vec::new();
     let mut destinations = BTreeSet::new();
     for (position, spec) in specs.iter().enumerate() {
@@ -34,7 +38,7 @@ pub(super) fn templates(check: &mut Check, path: &Path, specs: &[spec::Template]
     templates
 }
 
-fn template(check: &mut Check, path: &Path, spec: &spec::Template) -> Template {
+fn template(check: &mut Check, path: &Path, spec: &job_fields::Template) -> Template {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let or = |value: &Option<String>, default: &str| {
         let given = value.as_deref().filter(|value| !value.is_empty());
@@ -70,7 +74,7 @@ fn template(check: &mut Check, path: &Path, spec: &spec::Template) -> Template {
     template
 }
 
-fn change(check: &mut Check, path: &Path, spec: &spec::Template) -> (ChangeMode, String) {
+fn change(check: &mut Check, path: &Path, spec: &job_fields::Template) -> (ChangeMode, String) {
     let modes = ChangeMode::ALL.map(|mode| (mode.as_str(), mode));
     let given = spec.change_mode.as_deref().filter(|mode| !mode.is_empty());
     let mode = check.choice(
@@ -101,7 +105,7 @@ fn change(check: &mut Check, path: &Path, spec: &spec::Template) -> (ChangeMode,
 fn change_script(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::ChangeScript>,
+    spec: Option<&job_fields::ChangeScript>,
     mode: ChangeMode,
 ) -> Option<ChangeScript> {
     let path_of_mode = path.field("change_mode");
@@ -159,7 +163,11 @@ fn owner(check: &mut Check, path: &Path, name: &str, id: Option<i64>) -> Option<
     }
 }
 
-fn wait(check: &mut Check, path: &Path, spec: Option<&spec::TemplateWait>) -> Option<TemplateWait> {
+fn wait(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&job_fields::TemplateWait>,
+) -> Option<TemplateWait> {
     let spec = spec?;
     let path = path.block("wait");
     for (name, value) in [("min", &spec.min), ("max", &spec.max)] {

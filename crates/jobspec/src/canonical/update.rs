@@ -34,7 +34,7 @@ const MIGRATE_CHECKS: [(&str, HealthCheck); 2] = [
 pub(super) fn update(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::UpdateStrategy>,
+    spec: Option<&job_fields::UpdateStrategy>,
     inherited: &Inherited<'_>,
 ) -> Option<UpdateStrategy> {
     let path = path.block("update");
@@ -62,12 +62,12 @@ pub(super) fn of_job(inherited: &Inherited<'_>) -> Option<UpdateStrategy> {
 }
 
 fn overlay(
-    group: Option<&spec::UpdateStrategy>,
-    job: Option<&spec::UpdateStrategy>,
-) -> spec::UpdateStrategy {
+    group: Option<&job_fields::UpdateStrategy>,
+    job: Option<&job_fields::UpdateStrategy>,
+) -> job_fields::UpdateStrategy {
     let group = group.cloned().unwrap_or_default();
     let job = job.cloned().unwrap_or_default();
-    spec::UpdateStrategy {
+    job_fields::UpdateStrategy {
         max_parallel: group.max_parallel.or(job.max_parallel),
         health_check: group.health_check.or(job.health_check),
         min_healthy_time: group.min_healthy_time.or(job.min_healthy_time),
@@ -80,7 +80,7 @@ fn overlay(
     }
 }
 
-fn read(check: &mut Check, path: &Path, spec: &spec::UpdateStrategy) -> UpdateStrategy {
+fn read(check: &mut Check, path: &Path, spec: &job_fields::UpdateStrategy) -> UpdateStrategy {
     UpdateStrategy {
         max_parallel: check.number(path.field("max_parallel"), spec.max_parallel, 1),
         health_check: health_check(check, path, spec.health_check.as_deref(), &UPDATE_CHECKS),
@@ -177,7 +177,7 @@ fn healthy_in_time(check: &mut Check, path: &Path, min_healthy: Duration, deadli
 pub(super) fn migrate(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::MigrateStrategy>,
+    spec: Option<&job_fields::MigrateStrategy>,
     inherited: &Inherited<'_>,
 ) -> Option<MigrateStrategy> {
     let path = path.block("migrate");

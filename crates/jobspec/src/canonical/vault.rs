@@ -9,7 +9,11 @@ use super::signal;
 
 const DEFAULT_SIGNAL: &str = "SIGHUP";
 
-pub(super) fn vault(check: &mut Check, path: &Path, spec: Option<&spec::Vault>) -> Option<Vault> {
+pub(super) fn vault(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&job_fields::Vault>,
+) -> Option<Vault> {
     let spec = spec?;
     let path = path.block("vault");
     let text = |value: &Option<String>| value.clone().unwrap_or_default();

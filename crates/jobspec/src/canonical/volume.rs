@@ -24,7 +24,7 @@ pub(super) struct GroupFacts {
 pub(super) fn volumes(
     check: &mut Check,
     path: &Path,
-    specs: &BTreeMap<String, spec::VolumeRequest>,
+    specs: &BTreeMap<String, job_fields::VolumeRequest>,
     group: GroupFacts,
 ) -> BTreeMap<String, VolumeRequest> {
     let volumes = specs.iter().map(|(name, spec)| {
@@ -37,7 +37,7 @@ pub(super) fn volumes(
 fn volume(
     check: &mut Check,
     path: &Path,
-    spec: &spec::VolumeRequest,
+    spec: &job_fields::VolumeRequest,
     group: GroupFacts,
 ) -> VolumeRequest {
     let volume_type = match spec.r#type.as_deref().unwrap_or_default() {
@@ -167,7 +167,7 @@ fn attachment_mode(check: &mut Check, path: &Path, word: Option<&str>) -> Option
 pub(super) fn mounts(
     check: &mut Check,
     path: &Path,
-    specs: &[spec::VolumeMount],
+    specs: &[job_fields::VolumeMount],
     volumes: &BTreeMap<String, VolumeRequest>,
 ) -> Vec<VolumeMount> {
     let specs = specs.iter().enumerate();

@@ -15,7 +15,7 @@ const MAX_IDENTITIES: usize = 64;
 pub(super) fn identities(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Task,
+    spec: &job_fields::Task,
 ) -> Vec<WorkloadIdentity> {
     let mut identities = Vec::new();
     let block = path.block("identity");
@@ -85,7 +85,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 128 && name.bytes().all(fits)
 }
 
-fn identity(check: &mut Check, path: &Path, spec: &spec::Identity) -> WorkloadIdentity {
+fn identity(check: &mut Check, path: &Path, spec: &job_fields::Identity) -> WorkloadIdentity {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let env = spec.env.unwrap_or(false);
     let (change_mode, change_signal) = change(check, path, spec);
@@ -127,7 +127,11 @@ fn identity(check: &mut Check, path: &Path, spec: &spec::Identity) -> WorkloadId
     }
 }
 
-fn change(check: &mut Check, path: &Path, spec: &spec::Identity) -> (Option<ChangeMode>, String) {
+fn change(
+    check: &mut Check,
+    path: &Path,
+    spec: &job_fields::Identity,
+) -> (Option<ChangeMode>, String) {
     let modes = [ChangeMode::Noop, ChangeMode::Restart, ChangeMode::Signal];
     let modes = modes.map(|mode| (mode.as_str(), mode));
     let given = spec.change_mode.as_deref().filter(|mode| !mode.is_empty());

@@ -1,8 +1,8 @@
 //! Extras: fields of job files beyond the declared fields of a message.
 
 use hcl::schema::{Attribute, Finish, Ignored, Label, Refused};
+use job_fields::fields::Message;
 use serde_json::{Map, Value};
-use spec::fields::Message;
 
 pub(super) struct Extra {
     /// The message's name.

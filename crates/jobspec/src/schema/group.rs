@@ -1,8 +1,8 @@
 //! Groups, their volumes, networks and ports.
 
 use hcl::schema::{refused_argument, refused_block};
+use job_fields::fields;
 use serde_json::{Map, Value};
-use spec::fields;
 
 use super::extra::{Extra, items};
 use super::task::inherit_vault;

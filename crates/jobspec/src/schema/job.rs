@@ -1,8 +1,8 @@
 //! The job block.
 
 use hcl::schema::{refused_argument, refused_block};
+use job_fields::fields;
 use serde_json::{Map, Value, json};
-use spec::fields;
 
 use super::extra::{Extra, default, items};
 use super::task::inherit_vault;

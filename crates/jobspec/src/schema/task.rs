@@ -32,7 +32,7 @@ fn split_identities(task: &mut Map<String, Value>) -> Result<(), String> {
     };
     let is_default = |identity: &Value| {
         let name = identity["Name"].as_str().unwrap_or_default();
-        name.is_empty() || name == spec::Identity::DEFAULT_NAME
+        name.is_empty() || name == job_fields::Identity::DEFAULT_NAME
     };
     let (mut default, named): (Vec<_>, Vec<_>) = identities.into_iter().partition(is_default);
     if default.len() > 1 || (default.len() == 1 && task.contains_key("Identity")) {

@@ -12,7 +12,7 @@ use crate::support::{admit, file};
 fn canonical(job: &str, group: &str, task: &str) -> Value {
     let text = file(job, group, task);
     let admitted = admit(&text).unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"));
-    serde_json::to_value(spec::Job::from(&admitted.job)).unwrap()
+    serde_json::to_value(job_fields::Job::from(&admitted.job)).unwrap()
 }
 
 /// Checks that `found` has the members of `expected`; members of Nomad that no job has here are

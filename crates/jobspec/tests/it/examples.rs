@@ -60,7 +60,7 @@ fn an_example_survives_the_way_through_json() {
         assert_eq!(again.warnings, [""; 0], "{name}");
         let job = canonicalise(&parsed.job, NOW).unwrap().job;
         assert_eq!(
-            canonicalise(&spec::Job::from(&job), NOW).unwrap().job,
+            canonicalise(&job_fields::Job::from(&job), NOW).unwrap().job,
             job,
             "{name}"
         );

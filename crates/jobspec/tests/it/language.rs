@@ -179,7 +179,7 @@ fn blocks_can_be_made_by_the_list() {
     let job = spec(&text);
     let group = &job.task_groups[0];
     let network = &group.networks[0];
-    let label = |ports: &[spec::Port]| ports[0].label.clone();
+    let label = |ports: &[job_fields::Port]| ports[0].label.clone();
     assert_eq!(label(&network.reserved_ports).as_deref(), Some("http"));
     assert_eq!(label(&network.dynamic_ports).as_deref(), Some("admin"));
     let constraints = &group.tasks[0].constraints;

@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn a_canonical_job_stays_as_it_is(job in job()) {
         let Ok(admitted) = canonicalise(&job, NOW) else { return Ok(()) };
-        let written = spec::Job::from(&admitted.job);
+        let written = job_fields::Job::from(&admitted.job);
         let again = canonicalise(&written, NOW).map_err(|errors| TestCaseError::fail(errors.to_string()))?;
         prop_assert_eq!(&again.job, &admitted.job);
         // And through JSON.
@@ -180,7 +180,7 @@ proptest! {
 }
 
 /// Most of these jobs are valid; [`generated_jobs_are_mostly_valid`] keeps it so.
-fn job() -> impl Strategy<Value = spec::Job> {
+fn job() -> impl Strategy<Value = job_fields::Job> {
     let policies = (
         prop::option::of(update()),
         prop::option::of(0..100_i64),
@@ -192,7 +192,7 @@ fn job() -> impl Strategy<Value = spec::Job> {
         let (update, priority, datacenters) = policies;
         let service = job_type == "service";
         let named = groups.into_iter().enumerate().map(
-            |(position, mut group): (usize, spec::TaskGroup)| {
+            |(position, mut group): (usize, job_fields::TaskGroup)| {
                 group.name = Some(format!("g{position}"));
                 if job_type == "system" {
                     group.count = group.count.map(|count| count.min(1));
@@ -205,7 +205,7 @@ fn job() -> impl Strategy<Value = spec::Job> {
                 group
             },
         );
-        spec::Job {
+        job_fields::Job {
             id: Some("a".to_owned()),
             r#type: Some(job_type.to_owned()),
             priority: priority.map(|priority| priority + 1),
@@ -219,17 +219,17 @@ fn job() -> impl Strategy<Value = spec::Job> {
 }
 
 fn duration() -> impl Strategy<Value = prost_types::Duration> {
-    (30_000_000_000..100_000_000_000_i64).prop_map(spec::duration)
+    (30_000_000_000..100_000_000_000_i64).prop_map(job_fields::duration)
 }
 
-fn update() -> impl Strategy<Value = spec::UpdateStrategy> {
+fn update() -> impl Strategy<Value = job_fields::UpdateStrategy> {
     (
         prop::option::of(0..5_i64),
         prop::option::of(duration()),
         any::<Option<bool>>(),
     )
         .prop_map(
-            |(max_parallel, min_healthy_time, auto_revert)| spec::UpdateStrategy {
+            |(max_parallel, min_healthy_time, auto_revert)| job_fields::UpdateStrategy {
                 max_parallel,
                 min_healthy_time,
                 auto_revert,
@@ -238,13 +238,13 @@ fn update() -> impl Strategy<Value = spec::UpdateStrategy> {
         )
 }
 
-fn reschedule() -> impl Strategy<Value = spec::ReschedulePolicy> {
+fn reschedule() -> impl Strategy<Value = job_fields::ReschedulePolicy> {
     let function = select(&["constant", "exponential", "fibonacci"][..]);
     (function, duration(), 1..4_i64, any::<bool>()).prop_map(
-        |(function, delay, attempts, limited)| spec::ReschedulePolicy {
+        |(function, delay, attempts, limited)| job_fields::ReschedulePolicy {
             attempts: limited.then_some(attempts),
             unlimited: limited.then_some(false),
-            interval: limited.then(|| spec::duration(7_200_000_000_000)),
+            interval: limited.then(|| job_fields::duration(7_200_000_000_000)),
             delay: Some(delay),
             delay_function: Some(function.to_owned()),
             ..Default::default()
@@ -252,7 +252,7 @@ fn reschedule() -> impl Strategy<Value = spec::ReschedulePolicy> {
     )
 }
 
-fn group() -> impl Strategy<Value = spec::TaskGroup> {
+fn group() -> impl Strategy<Value = job_fields::TaskGroup> {
     let network = prop::collection::vec(
         (prop::option::of(1..3_i64), prop::option::of(-1..99_i64)),
         0..4,
@@ -268,14 +268,18 @@ fn group() -> impl Strategy<Value = spec::TaskGroup> {
     )
         .prop_map(
             |(count, tasks, update, reschedule, ports, disconnect, constraints)| {
-                let affinities = constraints.iter().take(1).map(|constraint| spec::Affinity {
-                    left: constraint.left.clone(),
-                    operator: Some("is".to_owned()),
-                    right: Some("x".to_owned()),
-                    weight: Some(-7),
-                });
+                let affinities =
+                    constraints
+                        .iter()
+                        .take(1)
+                        .map(|constraint| job_fields::Affinity {
+                            left: constraint.left.clone(),
+                            operator: Some("is".to_owned()),
+                            right: Some("x".to_owned()),
+                            weight: Some(-7),
+                        });
                 let tasks = tasks.into_iter().enumerate().map(
-                    |(position, mut task): (usize, spec::Task)| {
+                    |(position, mut task): (usize, job_fields::Task)| {
                         task.name = Some(format!("t{position}"));
                         if position == 0 {
                             task.lifecycle = None;
@@ -283,17 +287,19 @@ fn group() -> impl Strategy<Value = spec::TaskGroup> {
                         task
                     },
                 );
-                spec::TaskGroup {
+                job_fields::TaskGroup {
                     count,
                     affinities: affinities.collect(),
                     tasks: tasks.collect(),
                     update,
                     reschedule,
                     networks: ports.iter().map(|ports| network_of(ports)).collect(),
-                    disconnect: disconnect.map(|(lost_after, replace)| spec::DisconnectStrategy {
-                        lost_after: Some(lost_after),
-                        replace: Some(replace),
-                        ..Default::default()
+                    disconnect: disconnect.map(|(lost_after, replace)| {
+                        job_fields::DisconnectStrategy {
+                            lost_after: Some(lost_after),
+                            replace: Some(replace),
+                            ..Default::default()
+                        }
                     }),
                     constraints,
                     ..Default::default()
@@ -302,17 +308,17 @@ fn group() -> impl Strategy<Value = spec::TaskGroup> {
         )
 }
 
-fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
-    let port = |(position, (value, to)): (usize, &(Option<i64>, Option<i64>))| spec::Port {
+fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> job_fields::Network {
+    let port = |(position, (value, to)): (usize, &(Option<i64>, Option<i64>))| job_fields::Port {
         label: Some(format!("p{position}")),
         value: value.map(|value| value * 100 + i64::try_from(position).unwrap()),
         to: *to,
         host_network: None,
         ignore_collision: None,
     };
-    let ports: Vec<spec::Port> = ports.iter().enumerate().map(port).collect();
+    let ports: Vec<job_fields::Port> = ports.iter().enumerate().map(port).collect();
     let (reserved, dynamic) = ports.into_iter().partition(|port| port.value.is_some());
-    spec::Network {
+    job_fields::Network {
         mode: None,
         reserved_ports: reserved,
         dynamic_ports: dynamic,
@@ -320,7 +326,7 @@ fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
     }
 }
 
-fn constraint() -> impl Strategy<Value = spec::Constraint> {
+fn constraint() -> impl Strategy<Value = job_fields::Constraint> {
     let operators = [
         ("is", "a"),
         ("version", ">= 1"),
@@ -328,14 +334,14 @@ fn constraint() -> impl Strategy<Value = spec::Constraint> {
         ("is_set", ""),
         ("not", "b"),
     ];
-    prop::sample::select(operators.to_vec()).prop_map(|(operator, right)| spec::Constraint {
+    prop::sample::select(operators.to_vec()).prop_map(|(operator, right)| job_fields::Constraint {
         left: Some("${meta.x}".to_owned()),
         operator: Some(operator.to_owned()),
         right: Some(right.to_owned()),
     })
 }
 
-fn task() -> impl Strategy<Value = spec::Task> {
+fn task() -> impl Strategy<Value = job_fields::Task> {
     let lifecycle = select(&["prestart", "poststart", "poststop"][..]);
     let config = select(vec![
         serde_json::json!({"run_for": "1s", "exit_code": "3", "kill_after": "10000h"}),
@@ -351,16 +357,16 @@ fn task() -> impl Strategy<Value = spec::Task> {
         prop::collection::btree_map("[A-Z]{1,3}", ".{0,5}", 0..3),
     )
         .prop_map(
-            |(config, lifecycle, resources, kill_timeout, attempts, env)| spec::Task {
+            |(config, lifecycle, resources, kill_timeout, attempts, env)| job_fields::Task {
                 driver: Some("mock_driver".to_owned()),
                 config: config
                     .as_object()
-                    .map(|config| spec::object(config).unwrap()),
-                lifecycle: lifecycle.map(|(hook, sidecar)| spec::Lifecycle {
+                    .map(|config| job_fields::object(config).unwrap()),
+                lifecycle: lifecycle.map(|(hook, sidecar)| job_fields::Lifecycle {
                     hook: Some(hook.to_owned()),
                     sidecar: Some(sidecar),
                 }),
-                resources: resources.map(|(cpu, memory)| spec::Resources {
+                resources: resources.map(|(cpu, memory)| job_fields::Resources {
                     cpu_mhz: (cpu % 3 > 0).then_some(cpu),
                     cores: (cpu % 3 == 0).then_some(cpu % 4 + 1),
                     memory_mib: Some(memory),
@@ -374,7 +380,7 @@ fn task() -> impl Strategy<Value = spec::Task> {
                 }),
                 kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),
                 kill_timeout,
-                restart: attempts.map(|attempts| spec::RestartPolicy {
+                restart: attempts.map(|attempts| job_fields::RestartPolicy {
                     attempts: Some(attempts),
                     ..Default::default()
                 }),
@@ -384,11 +390,11 @@ fn task() -> impl Strategy<Value = spec::Task> {
         )
 }
 
-fn device(number: i64) -> spec::DeviceRequest {
-    spec::DeviceRequest {
+fn device(number: i64) -> job_fields::DeviceRequest {
+    job_fields::DeviceRequest {
         name: Some("nvidia/gpu".to_owned()),
         count: (number % 2 == 0).then_some(number % 7 + 1),
-        constraints: vec![spec::Constraint {
+        constraints: vec![job_fields::Constraint {
             left: Some("${device.attr.memory}".to_owned()),
             operator: Some(">=".to_owned()),
             right: Some(format!("{number} GiB")),

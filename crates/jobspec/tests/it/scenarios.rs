@@ -109,7 +109,7 @@ fn scenario_005_a_config_keeps_references_and_blocks_become_lists() {
         "mounts": [{"type": "bind", "source": "a", "target": "b"}],
         "check": [{"x": [{"n": 1}]}],
     });
-    let config = spec::read_object(task.config.as_ref().unwrap()).unwrap();
+    let config = job_fields::read_object(task.config.as_ref().unwrap()).unwrap();
     assert_eq!(Some(&config), expected.as_object());
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn admit_with(text: &str, inputs: &Inputs) -> Result<CanonicalJob, St
     })
 }
 
-pub(crate) fn spec(text: &str) -> spec::Job {
+pub(crate) fn spec(text: &str) -> job_fields::Job {
     parsed(text, &Inputs::default()).job
 }
 
@@ -72,6 +72,6 @@ fn config_value(
     );
     let parsed = parse("test.hcl", &text, inputs).map_err(|errors| errors.one_line_each())?;
     let task = &parsed.job.task_groups[0].tasks[0];
-    let config = spec::read_object(task.config.as_ref().unwrap()).unwrap();
+    let config = job_fields::read_object(task.config.as_ref().unwrap()).unwrap();
     Ok(config["x"].clone())
 }

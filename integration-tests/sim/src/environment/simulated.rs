@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use net::{Accept, BoxFuture, Io, Network};
+use connections::{Accept, BoxFuture, Io, Network};
 
 use super::network;
 use super::stream::{Acceptor, Connecting};

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use net::{Accept, Io};
+use connections::{Accept, Io};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::message::{End, HostId};

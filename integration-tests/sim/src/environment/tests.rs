@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use connections::Network as _;
 use futures::StreamExt as _;
-use net::Network as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ fn answering() -> Software {
     Box::new(|| {
         Box::pin(async {
             let address = SocketAddr::from(([0, 0, 0, 0], PORT));
-            let mut listener = net::bind(address)
+            let mut listener = connections::bind(address)
                 .await
                 .map_err(|error| error.to_string())?;
             while let Some(Ok(mut stream)) = listener.next().await {

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use ::agent::{Lines, has_target};
 use futures::StreamExt as _;
 use gateway_core::{Error, is_unanswered};
 use identity::Role;
 use listing::find;
 use model::ProcessKey;
+use process_log::{Lines, has_target};
 use proto::status::invalid_field;
 use proto::v1;
 use proto::v1::agent_client::AgentClient;

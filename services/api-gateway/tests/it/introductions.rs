@@ -259,8 +259,8 @@ async fn the_store_has_no_secret_of_a_token() {
 async fn without_a_certificate_nothing_else_can_be_called() {
     let cluster = Cluster::new();
     let suite = cluster.start().await;
-    for method in rights::METHODS {
-        if method.access == rights::Access::Anyone {
+    for method in authorization::METHODS {
+        if method.access == authorization::Access::Anyone {
             continue;
         }
         let refused = call(cluster.stranger(&suite), suite.address(0), method.name).await;

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::grpc::files::Files;
 
 pub(super) struct Listeners {
-    pub(super) grpc: net::Listener,
-    pub(super) metrics: net::Listener,
+    pub(super) grpc: connections::Listener,
+    pub(super) metrics: connections::Listener,
     pub(super) transport: Transport,
 }
 
@@ -33,13 +33,13 @@ pub(super) async fn serve_all(
         service: SERVICE,
         rpc_services: vec![
             proto::internal::v1::node_files_server::SERVICE_NAME,
-            agent::SERVICE_NAME,
+            process_log::SERVICE_NAME,
         ],
         descriptors: proto::DESCRIPTORS,
         metrics: Some(registry.clone()),
         shutdown_grace_period,
     };
-    let agent = agent::ProcessLog::new(drain.clone()).into_server();
+    let agent = process_log::ProcessLog::new(drain.clone()).into_server();
     let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
     let incoming = Incoming::new(listeners.grpc, listeners.transport.clone());
     let serving = serve(incoming, routes, options, drain);

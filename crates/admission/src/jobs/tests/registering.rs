@@ -87,7 +87,7 @@ fn scenario_001_an_unchanged_job_is_not_written_but_evaluated_again() {
 
 #[test]
 fn scenario_002_nothing_and_an_empty_map_are_the_same() {
-    let spec = |meta: &str| -> spec::Job {
+    let spec = |meta: &str| -> job_fields::Job {
         let text = format!(
             r#"{{"ID": "web", "Meta": {meta}, "TaskGroups": [{{"Name": "web",
                 "Tasks": [{{"Name": "server", "Driver": "mock_driver"}}]}}]}}"#
@@ -366,21 +366,21 @@ fn counts_that_stay_are_not_too_many_together_with_new_ones() {
 
 /// Returns the refusal of a job with these counts and this priority.
 fn refused(counts: &[u32], priority: i64) -> Option<String> {
-    let group = |(number, count): (usize, &u32)| spec::TaskGroup {
+    let group = |(number, count): (usize, &u32)| job_fields::TaskGroup {
         name: Some(format!("group-{number}")),
         count: Some((*count).into()),
-        tasks: vec![spec::Task {
+        tasks: vec![job_fields::Task {
             name: Some("server".to_owned()),
             driver: Some("mock_driver".to_owned()),
-            ..spec::Task::default()
+            ..job_fields::Task::default()
         }],
-        ..spec::TaskGroup::default()
+        ..job_fields::TaskGroup::default()
     };
-    let job = spec::Job {
+    let job = job_fields::Job {
         id: Some("web".to_owned()),
         priority: Some(priority),
         task_groups: counts.iter().enumerate().map(group).collect(),
-        ..spec::Job::default()
+        ..job_fields::Job::default()
     };
     canonicalise(&job, NOW)
         .err()
@@ -541,7 +541,7 @@ fn every_type_of_job_is_admitted() {
         let mut job = builders::service("web", 1);
         job.job_type = job_type;
         job.task_groups = vec![builders::group("web", job_type, 1)];
-        let admitted = canonicalise(&spec::Job::from(&job), NOW).unwrap();
+        let admitted = canonicalise(&job_fields::Job::from(&job), NOW).unwrap();
         assert_eq!(admitted.job.job_type, job_type);
     }
 }

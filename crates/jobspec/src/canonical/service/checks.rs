@@ -27,7 +27,7 @@ const METHODS: [&str; 9] = [
 pub(super) fn checks(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Service,
+    spec: &job_fields::Service,
     service: &Service,
     context: &Context<'_>,
 ) -> Vec<ServiceCheck> {
@@ -56,7 +56,7 @@ pub(super) fn checks(
 fn one(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Check,
+    spec: &job_fields::Check,
     service: &Service,
     context: &Context<'_>,
 ) -> ServiceCheck {
@@ -116,7 +116,7 @@ fn one(
 }
 
 /// Reads the notes, which only Consul shows.
-fn notes(check: &mut Check, path: &Path, spec: &spec::Check, provider: Provider) -> String {
+fn notes(check: &mut Check, path: &Path, spec: &job_fields::Check, provider: Provider) -> String {
     let notes = spec.notes.clone().unwrap_or_default();
     if provider != Provider::Consul {
         return String::new();
@@ -141,7 +141,7 @@ fn check_type(check: &mut Check, path: &Path, text: Option<&str>) -> CheckType {
 }
 
 /// Refuses settings that this version does not carry out.
-fn refuse(check: &mut Check, path: &Path, spec: &spec::Check) {
+fn refuse(check: &mut Check, path: &Path, spec: &job_fields::Check) {
     if spec.expose == Some(true) {
         let message = "expose is not supported by this version of Kafila: remove it, Consul Connect is not used";
         check.error(path.field("expose"), message);
@@ -152,7 +152,7 @@ fn refuse(check: &mut Check, path: &Path, spec: &spec::Check) {
 fn address_mode(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Check,
+    spec: &job_fields::Check,
     context: &Context<'_>,
 ) -> Option<AddressMode> {
     let mode = spec.address_mode.as_deref().unwrap_or_default();
@@ -216,7 +216,11 @@ fn method(check: &mut Check, path: &Path, method: Option<&str>) -> String {
 }
 
 /// Reads the headers; a single text counts as a list of one.
-fn header(check: &mut Check, path: &Path, spec: &spec::Check) -> BTreeMap<String, Vec<String>> {
+fn header(
+    check: &mut Check,
+    path: &Path,
+    spec: &job_fields::Check,
+) -> BTreeMap<String, Vec<String>> {
     let field = path.field("header");
     let mut headers = BTreeMap::new();
     for (name, value) in check.object(field.clone(), spec.header.as_ref()) {
@@ -327,7 +331,7 @@ fn target(
 fn restart(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::CheckRestart>,
+    spec: Option<&job_fields::CheckRestart>,
 ) -> Option<CheckRestart> {
     let spec = spec?;
     let path = path.block("check_restart");

@@ -12,7 +12,7 @@ const CONSUL: &str = "consul";
 const NOMAD: &str = "nomad";
 
 /// Reads the provider. Only an explicit one is Consul, unlike in Nomad: see the decision 0019.
-pub(super) fn provider(check: &mut Check, path: &Path, spec: &spec::Service) -> Provider {
+pub(super) fn provider(check: &mut Check, path: &Path, spec: &job_fields::Service) -> Provider {
     match spec.provider.as_deref().unwrap_or_default() {
         "" | NOMAD => Provider::Kafila,
         CONSUL => {
@@ -43,7 +43,7 @@ fn cluster(check: &mut Check, path: &Path, cluster: &str) {
 pub(super) fn consul_parts(
     check: &mut Check,
     path: &Path,
-    spec: &spec::Service,
+    spec: &job_fields::Service,
     provider: Provider,
 ) -> Service {
     let service = Service {
@@ -108,8 +108,8 @@ fn tagged_addresses(
 pub(in crate::canonical) fn check_providers(
     check: &mut Check,
     path: &Path,
-    services: &[spec::Service],
-    tasks: &[spec::Task],
+    services: &[job_fields::Service],
+    tasks: &[job_fields::Task],
 ) {
     let all = services
         .iter()
@@ -125,10 +125,11 @@ pub(in crate::canonical) fn check_providers(
 }
 
 /// Warns of attributes of Consul in services of other providers.
-pub(super) fn warn(check: &mut Check, services: &[&spec::Service]) {
+pub(super) fn warn(check: &mut Check, services: &[&job_fields::Service]) {
     let others = || {
-        let is_other =
-            |service: &&&spec::Service| service.provider.as_deref().unwrap_or_default() != CONSUL;
+        let is_other = |service: &&&job_fields::Service| {
+            service.provider.as_deref().unwrap_or_default() != CONSUL
+        };
         services.iter().filter(is_other)
     };
     let checks = || others().flat_map(|service| &service.checks);

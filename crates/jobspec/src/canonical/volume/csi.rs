@@ -18,7 +18,7 @@ const MODES: [AccessMode; 5] = [
 pub(super) fn access_mode(
     check: &mut Check,
     path: &Path,
-    spec: &spec::VolumeRequest,
+    spec: &job_fields::VolumeRequest,
     count: u32,
 ) -> Option<AccessMode> {
     let words = || MODES.map(AccessMode::as_str).join(", ");
@@ -87,7 +87,7 @@ pub(super) fn attachment_mode(
 pub(super) fn mount_options(
     check: &mut Check,
     path: &Path,
-    spec: Option<&spec::CsiMountOptions>,
+    spec: Option<&job_fields::CsiMountOptions>,
     volume_type: VolumeType,
 ) -> MountOptions {
     let Some(spec) = spec else {

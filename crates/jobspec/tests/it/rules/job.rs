@@ -1,7 +1,7 @@
 //! The job itself, and the blocks of each type of job.
 
+use job_fields::Job;
 use jobspec::{Inputs, canonicalise, parse};
-use spec::Job;
 
 use super::check;
 use crate::support::{NOW, admit, file, spec};
@@ -172,7 +172,7 @@ fn the_ui_block_is_kept_and_its_limits_are_checked() {
     admit(&file(long(1_000), "", "")).unwrap();
     let text = ui(&format!("description = \"Shop\"\n{link}"));
     let job = admit(&file(text, "", "")).unwrap().job;
-    let written = spec::Job::from(&job);
+    let written = job_fields::Job::from(&job);
     assert_eq!(canonicalise(&written, NOW).unwrap().job.ui, job.ui);
     let json = serde_json::to_value(&written).unwrap();
     let want = serde_json::json!({

@@ -106,7 +106,7 @@ fn a_child_that_is_read_and_registered_again_is_unchanged() {
         time_zone: "UTC".to_owned(),
     };
     assert_eq!(job.periodic, Some(periodic));
-    let again = canonicalise(&spec::Job::from(&job), NOW).unwrap().job;
+    let again = canonicalise(&job_fields::Job::from(&job), NOW).unwrap().job;
     assert_eq!(again, job);
     let stored = serde_json::to_string(&job).unwrap();
     assert_eq!(serde_json::from_str::<model::Job>(&stored).unwrap(), job);

@@ -86,13 +86,13 @@ fn json_says_the_same() {
             "Affinities": [],
         }],
     });
-    let read: spec::Resources = serde_json::from_value(json.clone()).unwrap();
+    let read: job_fields::Resources = serde_json::from_value(json.clone()).unwrap();
     let task = "resources {\n cores = 2\n memory_max = -1\n device \"gpu\" {\n count = 2\n \
                 constraint {\n attribute = device.vendor\n value = \"nvidia\"\n }\n }\n }";
     let job = admit(&file("", "", task)).unwrap().job;
-    let shown = spec::Resources::from(&job.task_groups[0].tasks[0].resources);
+    let shown = job_fields::Resources::from(&job.task_groups[0].tasks[0].resources);
     assert_eq!(
-        spec::Resources {
+        job_fields::Resources {
             cpu_mhz: Some(0),
             disk_mib: Some(0),
             ..read

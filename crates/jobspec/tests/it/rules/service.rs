@@ -76,7 +76,7 @@ fn every_attribute_of_a_service_is_stored() {
     let implied = &group.constraints[0];
     assert_eq!(implied.left, "${attr.nomad.service_discovery}");
     // The stored job is read again as the same job.
-    let again = jobspec::canonicalise(&spec::Job::from(&admitted.job), NOW);
+    let again = jobspec::canonicalise(&job_fields::Job::from(&admitted.job), NOW);
     assert_eq!(again.unwrap().job, admitted.job);
 }
 
@@ -97,8 +97,8 @@ fn a_service_without_a_provider_is_kept_by_kafila_with_a_warning() {
         "{:?}",
         admitted.warnings
     );
-    let json =
-        serde_json::to_value(&spec::Job::from(&admitted.job).task_groups[0].services).unwrap();
+    let json = serde_json::to_value(&job_fields::Job::from(&admitted.job).task_groups[0].services)
+        .unwrap();
     assert_eq!(json[0]["Provider"], "nomad");
 }
 
@@ -121,7 +121,7 @@ fn an_explicit_consul_is_the_provider_with_its_own_attributes_and_constraint() {
         .map(|it| it.left.as_str())
         .collect();
     assert_eq!(constraints, ["${attr.consul.version}"]);
-    let wire = spec::Job::from(&admitted.job);
+    let wire = job_fields::Job::from(&admitted.job);
     let again = jobspec::canonicalise(&wire, model::Timestamp(1))
         .unwrap()
         .job;
@@ -210,7 +210,7 @@ fn every_attribute_of_a_check_is_stored() {
     assert_eq!(check.on_update, OnUpdate::Ignore);
     let restart = check.check_restart.unwrap();
     assert_eq!((restart.limit, restart.grace.as_secs()), (3, 90));
-    let again = jobspec::canonicalise(&spec::Job::from(&job), NOW);
+    let again = jobspec::canonicalise(&job_fields::Job::from(&job), NOW);
     assert_eq!(again.unwrap().job, job);
 }
 
@@ -231,7 +231,7 @@ fn a_script_runs_in_the_task_that_its_check_or_service_names_without_a_port() {
         (check.command.as_str(), check.args.join(" ")),
         ("/bin/ok", "-q ${NOMAD_ALLOC_ID}".to_owned())
     );
-    let again = jobspec::canonicalise(&spec::Job::from(&job), NOW);
+    let again = jobspec::canonicalise(&job_fields::Job::from(&job), NOW);
     assert_eq!(again.unwrap().job, job);
     // A service of a task needs no name.
     admit(&file("", "", in_task(&script("")))).unwrap();
@@ -295,7 +295,7 @@ fn address_modes_of_services_and_checks_are_stored() {
         let service = &admitted.job.task_groups[0].tasks[0].services[0];
         assert_eq!(service.address_mode, AddressMode::Driver);
         assert_eq!(service.checks[0].address_mode, want, "{check}");
-        let again = jobspec::canonicalise(&spec::Job::from(&admitted.job), NOW);
+        let again = jobspec::canonicalise(&job_fields::Job::from(&admitted.job), NOW);
         assert_eq!(again.unwrap().job, admitted.job);
         // The task's driver gives no addresses.
         let warning = "is not registered at an address of its driver";

@@ -72,9 +72,10 @@ fn a_template_has_the_recorded_defaults() {
     let admitted = admit(&file("", "", with(""))).unwrap();
     assert_eq!(admitted.warnings, [""; 0]);
     let template = admitted.job.task_groups[0].tasks[0].templates[0].clone();
-    let json =
-        serde_json::to_value(&spec::Job::from(&admitted.job).task_groups[0].tasks[0].templates)
-            .unwrap();
+    let json = serde_json::to_value(
+        &job_fields::Job::from(&admitted.job).task_groups[0].tasks[0].templates,
+    )
+    .unwrap();
     let recorded = serde_json::json!([{
         "ChangeMode": "restart", "ChangeScript": null, "ChangeSignal": "", "DestPath": "local/x", "EmbeddedTmpl": "x",
         "Envvars": false, "ErrMissingKey": false, "Gid": null, "LeftDelim": "{{", "Once": false, "Perms": "0644",
@@ -151,7 +152,7 @@ fn every_attribute_of_a_template_is_stored() {
         "{constraints:?}"
     );
     // The stored job is read again as the same job.
-    let again = jobspec::canonicalise(&spec::Job::from(&job), crate::support::NOW)
+    let again = jobspec::canonicalise(&job_fields::Job::from(&job), crate::support::NOW)
         .unwrap()
         .job;
     assert_eq!(again, job);

@@ -44,7 +44,7 @@ fn a_vault_block_restricts_the_nodes() {
     assert!(has("${attr.vault.version}", ">= 0.6.1"), "{constraints:?}");
     assert!(has("${attr.os.signals}", "SIGUSR1"), "{constraints:?}");
     // The stored job is read again as the same job.
-    let again = jobspec::canonicalise(&spec::Job::from(&admitted.job), crate::support::NOW);
+    let again = jobspec::canonicalise(&job_fields::Job::from(&admitted.job), crate::support::NOW);
     assert_eq!(again.unwrap().job, admitted.job);
 }
 

@@ -165,7 +165,7 @@ fn both_notations_ask_for_the_same_volumes() {
 fn a_stored_volume_reads_back_the_same() {
     let mounted = mount("volume = \"data\"\n        destination = \"/srv\"");
     let job = admit(&file("", volume(HOST), mounted)).unwrap().job;
-    let shown = spec::Job::from(&job);
+    let shown = job_fields::Job::from(&job);
     assert_eq!(
         canonicalise(&shown, NOW).unwrap().job.task_groups,
         job.task_groups
@@ -193,7 +193,7 @@ fn a_volume_of_a_storage_system_has_modes_and_options() {
         },
     };
     assert_eq!(job.task_groups[0].volumes["data"], want);
-    let shown = spec::Job::from(&job);
+    let shown = job_fields::Job::from(&job);
     let again = canonicalise(&shown, NOW).unwrap().job;
     assert_eq!(again.task_groups, job.task_groups);
 }
@@ -232,7 +232,7 @@ fn a_plugin_of_a_task_has_the_usual_directories() {
         health_timeout: std::time::Duration::from_secs(30),
     };
     assert_eq!(job.task_groups[0].tasks[0].csi_plugin, Some(want));
-    let shown = spec::Job::from(&job);
+    let shown = job_fields::Job::from(&job);
     let again = canonicalise(&shown, NOW).unwrap().job;
     assert_eq!(again.task_groups, job.task_groups);
     for (body, problem) in [

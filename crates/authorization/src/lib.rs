@@ -1,4 +1,4 @@
-//! Rights: the roles that may call each RPC.
+//! Authorization: the roles that may call each RPC.
 //!
 //! [`table`] is the only list of them, and [`check`] the only decision; the layer around every gRPC
 //! server of ours asks it before a handler runs. A method that the table lacks cannot be called, and a

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
+use authorization::METHODS;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
-use rights::METHODS;
 
 /// The descriptors of `/proto`, and those of the services that every server has.
 const DESCRIPTORS: [&[u8]; 3] = [
@@ -38,7 +38,7 @@ fn every_method_of_the_protos_has_one_row_and_every_row_a_method() {
     let superfluous: Vec<_> = rows.difference(&declared).collect();
     assert!(
         missing.is_empty() && superfluous.is_empty(),
-        "crates/rights/src/table.rs lacks {missing:?} and has {superfluous:?}, which no proto declares"
+        "crates/authorization/src/table.rs lacks {missing:?} and has {superfluous:?}, which no proto declares"
     );
 }
 

@@ -1,11 +1,11 @@
 //! The JSON and the messages of every declared field, and values that one of the two cannot hold.
 
+use job_fields::fields::{self, Kind, Message};
+use job_fields::{Job, Task, TaskGroup};
 use prost::Message as _;
 use prost_types::value::Kind as Wire;
 use prost_types::{ListValue, Struct, Value as WireValue};
 use serde_json::{Map, Value, json};
-use spec::fields::{self, Kind, Message};
-use spec::{Job, Task, TaskGroup};
 
 /// Returns a message with a value in every field, in JSON.
 fn sample(message: &Message) -> Value {
@@ -75,11 +75,12 @@ fn durations_are_whole_nanoseconds_of_one_sign() {
         i64::MAX,
         i64::MIN + 1,
     ] {
-        let duration = spec::duration(nanoseconds);
-        assert_eq!(spec::nanoseconds(&duration), Ok(nanoseconds));
+        let duration = job_fields::duration(nanoseconds);
+        assert_eq!(job_fields::nanoseconds(&duration), Ok(nanoseconds));
     }
-    let refused =
-        |seconds, nanos| spec::nanoseconds(&prost_types::Duration { seconds, nanos }).unwrap_err();
+    let refused = |seconds, nanos| {
+        job_fields::nanoseconds(&prost_types::Duration { seconds, nanos }).unwrap_err()
+    };
     assert!(refused(1, -5).contains("of the same sign as the seconds"));
     assert!(refused(0, 1_000_000_000).contains("less than a second"));
     assert!(refused(i64::MAX, 0).contains("at most 292 years"));
@@ -96,7 +97,7 @@ fn number(key: &str, number: f64) -> Struct {
 
 #[test]
 fn values_that_json_does_not_have_are_refused_with_their_path() {
-    let error = spec::read_object(&number("port", f64::NAN)).unwrap_err();
+    let error = job_fields::read_object(&number("port", f64::NAN)).unwrap_err();
     assert_eq!(error.to_string(), "port: NaN is not a number that JSON has");
 
     let mut value = WireValue {
@@ -113,7 +114,7 @@ fn values_that_json_does_not_have_are_refused_with_their_path() {
     let deep = Struct {
         fields: [("deep".to_owned(), value)].into(),
     };
-    let error = spec::read_object(&deep).unwrap_err();
+    let error = job_fields::read_object(&deep).unwrap_err();
     assert!(error.message.contains("nested too deep"), "{error}");
     assert!(error.field.starts_with("deep[0]"), "{error}");
 }
@@ -122,11 +123,11 @@ fn values_that_json_does_not_have_are_refused_with_their_path() {
 fn integers_that_a_double_cannot_hold_are_refused_from_users_and_shown_as_strings() {
     let with = |value: Value| Map::from_iter([("n".to_owned(), json!([value]))]);
     for exact in [json!(0), json!(-9_007_199_254_740_992_i64), json!(0.25)] {
-        let object = spec::object(&with(exact.clone())).unwrap();
-        assert_eq!(spec::read_object(&object).unwrap(), with(exact));
+        let object = job_fields::object(&with(exact.clone())).unwrap();
+        assert_eq!(job_fields::read_object(&object).unwrap(), with(exact));
     }
     let large = 9_007_199_254_740_993_u64;
-    let error = spec::object(&with(json!(large))).unwrap_err();
+    let error = job_fields::object(&with(json!(large))).unwrap_err();
     assert_eq!(error.field, "n[0]");
     assert!(error.message.contains("write it in quotes"), "{error}");
 
@@ -135,7 +136,7 @@ fn integers_that_a_double_cannot_hold_are_refused_from_users_and_shown_as_string
     let shown = Job::from(&stored);
     let config = shown.task_groups[0].tasks[0].config.as_ref().unwrap();
     assert_eq!(
-        spec::read_object(config).unwrap(),
+        job_fields::read_object(config).unwrap(),
         with(json!(large.to_string()))
     );
 }

@@ -1,5 +1,5 @@
+use authorization::{AccessRefusal, METHODS, check};
 use identity::{Caller, Identity, Peer, Role};
-use rights::{AccessRefusal, METHODS, check};
 use rstest::rstest;
 
 fn caller_of(role: Role, region: &str) -> Caller {

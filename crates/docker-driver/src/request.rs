@@ -24,7 +24,7 @@ use self::parts::{map, some, text};
 use crate::container;
 use crate::image::{self, Image};
 use crate::options::Options;
-use crate::settings::Settings;
+use crate::settings::{Brand, Settings};
 
 /// Returns the request, or the invalid option and how to correct it.
 pub(crate) fn create(
@@ -108,6 +108,10 @@ fn log_config(options: &Options, settings: &Settings) -> Result<HostConfigLogCon
     };
     if !logging.kind.is_empty() && !logging.driver.is_empty() {
         return Err("option logging has both type and driver: write type alone".to_owned());
+    }
+    // Podman writes the log to this file of the host.
+    if settings.brand == Brand::Podman && logging.config.contains_key("path") {
+        mounts::allow_volumes(settings, "option logging: \"path\"")?;
     }
     Ok(HostConfigLogConfig {
         typ: text(&logging.kind).or_else(|| text(&logging.driver)),

@@ -5,19 +5,20 @@
 //! report that causes it, so neither is ever stored without the other.
 //! Source: Nomad's public behaviour.
 
+mod evals;
+
 use std::collections::{BTreeMap, HashSet};
 
-use model::job::DEFAULT_PRIORITY;
 use model::task_state::MAX_TASK_EVENTS;
 use model::{
-    AllocClient, AllocId, AllocServices, ClientStatus, DeploymentHealth, DesiredStatus, EvalId,
-    EvalStatus, Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus, ServiceHealth,
-    ServiceRegistration, Timestamp, TriggeredBy,
+    AllocClient, AllocId, AllocServices, ClientStatus, DeploymentHealth, EvalId, FieldErrors,
+    JobKey, Node, NodeId, NodeStatus, ServiceHealth, ServiceRegistration, Timestamp, TriggeredBy,
 };
-use placement::reschedule::{Outlook, Purpose, outlook};
 use state::{AllocView, Entity, Key, Snapshot, Write};
 
 use model::refusal::{Kind, Refusal};
+
+pub use evals::EvalRequest;
 
 /// The length limit of a text that a node sends, in bytes: an error message with its causes has some
 /// hundreds. A driver that quotes a whole log does not get it into the store.
@@ -210,14 +211,6 @@ pub struct ReportDecision {
     pub canceled: Option<(EvalId, Write)>,
 }
 
-/// A request to evaluate a job; requests of several allocations share one evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EvalRequest {
-    pub job_type: JobType,
-    pub priority: u8,
-    pub triggered_by: TriggeredBy,
-}
-
 /// Returns the number of the last report of each allocation, the ones in `reports` included.
 pub fn numbers(snapshot: &Snapshot, reports: &Reports) -> BTreeMap<AllocId, u64> {
     let number = |(alloc_id, client): (&AllocId, &AllocClient)| {
@@ -298,7 +291,7 @@ fn outcome(
         }
     }
     client.modify_time = now;
-    let eval = eval_request(snapshot, view, &client);
+    let eval = evals::request(snapshot, view, &client);
     let key = Key::AllocClient(alloc_id);
     let entity = Entity::AllocClient(Box::new(client));
     let write = match view.client_modify_index {
@@ -309,7 +302,7 @@ fn outcome(
             entity,
         },
     };
-    let canceled = cancel_followup(snapshot, view, now);
+    let canceled = evals::cancel_followup(snapshot, view, now);
     Some(ReportDecision {
         alloc_id,
         job: view.alloc.job_key(),
@@ -393,98 +386,5 @@ fn later_health(
     match reported.filter(is_own) {
         Some(new) if stored.is_none_or(|stored| new.time >= stored.time) => Some(new),
         _ => stored.or(*reported),
-    }
-}
-
-/// Decides whether a report causes an evaluation of the allocation's job.
-fn eval_request(
-    snapshot: &Snapshot,
-    view: &AllocView,
-    reported: &AllocClient,
-) -> Option<EvalRequest> {
-    let was_unknown = view.client_status() == ClientStatus::Unknown;
-    if !reported.status.is_terminal() && !was_unknown {
-        return None;
-    }
-    let wanted = view.alloc.desired_status == DesiredStatus::Run;
-    let Some(job) = snapshot.job(&view.alloc.job_key()) else {
-        // The job is purged: an allocation that should still run has to be stopped.
-        return wanted.then_some(EvalRequest {
-            job_type: JobType::Service,
-            priority: DEFAULT_PRIORITY,
-            triggered_by: TriggeredBy::JobDeregister,
-        });
-    };
-    let request = |triggered_by| EvalRequest {
-        job_type: job.value.job_type,
-        priority: job.value.priority,
-        triggered_by,
-    };
-    if was_unknown {
-        return Some(request(TriggeredBy::Reconnect));
-    }
-    let newly_failed =
-        reported.status == ClientStatus::Failed && view.client_status() != ClientStatus::Failed;
-    if !newly_failed || view.alloc.followup_eval_id.is_some() {
-        return None;
-    }
-    let group = job.value.task_group(&view.alloc.task_group)?;
-    let policy = group.reschedule.as_ref();
-    match outlook(&view.alloc, Some(reported), policy, Purpose::Evaluation) {
-        Outlook::From(_) => Some(request(TriggeredBy::AllocFailure)),
-        Outlook::Settled | Outlook::Never => None,
-    }
-}
-
-/// Cancels the follow-up evaluation that would replace an unknown allocation, now that the
-/// allocation reconnects and no other allocation waits for the same evaluation.
-fn cancel_followup(
-    snapshot: &Snapshot,
-    view: &AllocView,
-    now: Timestamp,
-) -> Option<(EvalId, Write)> {
-    if view.client_status() != ClientStatus::Unknown {
-        return None;
-    }
-    let eval_id = view.alloc.followup_eval_id?;
-    let eval = snapshot
-        .eval(eval_id)
-        .filter(|eval| !eval.value.status.is_terminal())?;
-    let is_shared = snapshot.allocs_by_job(&view.alloc.job_key()).any(|other| {
-        other.alloc.id != view.alloc.id
-            && other.alloc.followup_eval_id == Some(eval_id)
-            && !other.is_terminal()
-    });
-    if is_shared {
-        return None;
-    }
-    let canceled = Evaluation {
-        status: EvalStatus::Canceled,
-        status_description: format!("allocation {} has reconnected", view.alloc.id),
-        modify_time: now,
-        ..eval.value.clone()
-    };
-    let write = Write::Update {
-        key: Key::Eval(eval_id),
-        modify_index: eval.modify_index,
-        entity: Entity::Eval(Box::new(canceled)),
-    };
-    Some((eval_id, write))
-}
-
-impl EvalRequest {
-    /// Returns the evaluation of `job`.
-    pub fn evaluation(
-        self,
-        job: &JobKey,
-        id: EvalId,
-        now: Timestamp,
-        trace_parent: &str,
-    ) -> Evaluation {
-        let (job_type, priority) = (self.job_type, self.priority);
-        let trigger = self.triggered_by;
-        let mut eval = Evaluation::pending(id, job.clone(), job_type, priority, trigger, now);
-        trace_parent.clone_into(&mut eval.trace_parent);
-        eval
     }
 }

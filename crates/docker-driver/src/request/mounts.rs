@@ -10,10 +10,16 @@ use task_drivers::{TaskConfig, TaskDirs};
 
 use super::parts::{map, text};
 use crate::options::{self, Options};
-use crate::settings::Settings;
+use crate::settings::{Brand, Settings};
 
 /// The setting that allows paths of the host.
 const SETTING: &str = "volumes";
+/// Modes of a volume by which a container of podman reaches its source and nothing else. `O` is not one of
+/// them: its `upperdir` and `workdir` are paths of the host. Source: the public documentation of podman-run.
+const PODMAN_MODES: [&str; 21] = [
+    "ro", "rw", "z", "Z", "U", "exec", "noexec", "dev", "nodev", "suid", "nosuid", "bind", "rbind",
+    "private", "rprivate", "shared", "rshared", "slave", "rslave", "copy", "nocopy",
+];
 
 /// Returns `source:target[:mode]`: the allocation's directories, then the option `volumes`.
 pub(super) fn binds(
@@ -42,9 +48,23 @@ pub(super) fn binds(
             continue;
         }
         let source = host_path(dirs, source, settings, "option volumes")?;
+        check_modes(target, settings)?;
         binds.push(bind(&source, target));
     }
     Ok(binds)
+}
+
+/// Refuses modes in `target[:modes]` by which podman reaches paths of the host. Docker has none.
+fn check_modes(target: &str, settings: &Settings) -> Result<(), String> {
+    if settings.config.volumes || settings.brand == Brand::Docker {
+        return Ok(());
+    }
+    let modes = target.split_once(':').map_or("", |(_, modes)| modes);
+    let mut modes = modes.split(',').filter(|mode| !mode.is_empty());
+    match modes.find(|mode| !PODMAN_MODES.contains(mode)) {
+        Some(mode) => allow_volumes(settings, &format!("option volumes: {mode:?}")),
+        None => Ok(()),
+    }
 }
 
 /// Returns the volumes of the group, then the options `mounts` and `mount`.
@@ -195,7 +215,7 @@ fn host_path(
     Ok(path)
 }
 
-fn allow_volumes(settings: &Settings, option: &str) -> Result<(), String> {
+pub(super) fn allow_volumes(settings: &Settings, option: &str) -> Result<(), String> {
     if settings.config.volumes {
         return Ok(());
     }

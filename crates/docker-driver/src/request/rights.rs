@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bollard::models::{DeviceMapping, HostConfig, HostConfigCgroupnsModeEnum as CgroupNamespace};
 
+use super::mounts;
 use super::parts::{some, text};
 use crate::options::{Device, Options};
 use crate::settings::{Brand, Settings};
@@ -76,6 +77,10 @@ pub(super) fn set(
                 settings.setting("allow_host_modes")
             ));
         }
+    }
+    // Podman joins the namespace of any process, by its file.
+    if options.userns_mode.starts_with("ns:") {
+        mounts::allow_volumes(settings, "option userns: \"ns:\"")?;
     }
     host.ipc_mode = text(&options.ipc_mode);
     host.pid_mode = text(&options.pid_mode);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::allocation::RescheduleEvent;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, EvalId, EvalStatus, Evaluation,
-    Job, Node, NodeId, TaskEvent, TaskState, TaskStates, Timestamp, TriggeredBy,
+    Job, JobType, Node, NodeId, TaskEvent, TaskState, TaskStates, Timestamp, TriggeredBy,
 };
 use state::{Entity, Key, Snapshot, Write};
 use test_kit::{Stored, builders};
@@ -123,6 +123,36 @@ fn a_report_without_news_writes_nothing() {
     assert_eq!(fixture.outcomes(&[(0, ClientStatus::Running)]), []);
 }
 
+/// A node stops what the servers want after a restored snapshot, and without contact.
+#[test]
+fn the_end_of_a_service_that_the_servers_want_is_evaluated() {
+    use ClientStatus::{Complete, Running};
+    use DesiredStatus::{Run, Stop};
+    use JobType::{Batch, Service, Sysbatch, System};
+    for (job_type, desired, stored, expected) in [
+        (Service, Run, Some(Running), Some(TriggeredBy::AllocStop)),
+        (Service, Run, None, Some(TriggeredBy::AllocStop)),
+        (System, Run, Some(Running), Some(TriggeredBy::AllocStop)),
+        // Their end is their success.
+        (Batch, Run, Some(Running), None),
+        (Sysbatch, Run, Some(Running), None),
+        // The servers stopped it.
+        (Service, Stop, Some(Running), None),
+        // The end is known.
+        (Service, Run, Some(Complete), None),
+    ] {
+        let mut fixture = fixture();
+        fixture.job.job_type = job_type;
+        fixture.stored.put_job(&fixture.job);
+        fixture.edit(|alloc| alloc.desired_status = desired);
+        if let Some(status) = stored {
+            fixture.stored.put_status(fixture.allocs[0].id, status);
+        }
+        let found = fixture.trigger(Complete);
+        assert_eq!(found, expected, "{job_type:?} {desired:?} {stored:?}");
+    }
+}
+
 /// §7.6, row by row.
 #[test]
 fn a_report_from_before_the_end_does_not_undo_it() {
@@ -226,12 +256,11 @@ fn of_several_reports_of_one_allocation_the_one_made_last_counts() {
 }
 
 #[test]
-fn only_failures_cause_an_evaluation() {
-    use ClientStatus::{Complete, Failed, Pending, Running};
+fn a_report_of_life_causes_no_evaluation() {
+    use ClientStatus::{Failed, Pending, Running};
     for (status, want) in [
         (Pending, None),
         (Running, None),
-        (Complete, None),
         (Failed, Some(TriggeredBy::AllocFailure)),
     ] {
         assert_eq!(fixture().trigger(status), want, "{status:?}");

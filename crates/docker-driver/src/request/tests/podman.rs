@@ -202,6 +202,21 @@ fn every_option_adds_its_part() {
 }
 
 #[test]
+fn modes_that_reach_the_volume_alone_are_allowed_everywhere() {
+    let config = json!({"volumes": ["local/x:/y:ro,Z,U,noexec", "local/z:/z"]});
+    let host = &request(&task(&config), &plain()).unwrap()["HostConfig"];
+    let binds = host["Binds"].as_array().unwrap();
+    let is_kept = |bind: &Value| {
+        bind.as_str()
+            .unwrap()
+            .ends_with("/local/x:/y:ro,Z,U,noexec")
+    };
+    assert!(binds.iter().any(is_kept), "{binds:?}");
+    let overlay = json!({"volumes": ["local/x:/y:O,upperdir=/u,workdir=/w"]});
+    request(&task(&overlay), &open()).unwrap();
+}
+
+#[test]
 fn a_task_without_options_has_the_defaults_of_the_node() {
     let made = request(&task(&json!({})), &plain()).unwrap();
     let host = &made["HostConfig"];
@@ -234,6 +249,23 @@ fn what_a_node_does_not_allow_or_podman_does_not_have_is_refused_with_what_to_do
         ),
         (json!({"cap_add": ["net_raw"]}), "drivers.podman.allow_caps"),
         (json!({"volumes": ["/etc:/e"]}), "drivers.podman.volumes"),
+        // Its upper directory is written to, wherever it is.
+        (
+            json!({"volumes": ["local/x:/y:O,upperdir=/etc,workdir=/w"]}),
+            "option volumes: \"O\" can reach any path of the host: set drivers.podman.volumes = true",
+        ),
+        (
+            json!({"volumes": ["local/x:/y:ro,upperdir=/etc"]}),
+            "option volumes: \"upperdir=/etc\" can reach",
+        ),
+        (
+            json!({"logging": [{"driver": "k8s-file", "options": [{"path": "/etc/cron.d/x"}]}]}),
+            "option logging: \"path\" can reach any path of the host",
+        ),
+        (
+            json!({"userns": "ns:/proc/1/ns/user"}),
+            "option userns: \"ns:\" can reach any path of the host",
+        ),
         (json!({"socket": "app1"}), "one socket of podman"),
         (json!({"image": "oci-archive:/x.tar"}), "podman load"),
         (json!({"network_mode": "pod:x"}), "task:<name>"),

@@ -3,7 +3,6 @@
 use admission::cluster::csi::CsiRefusal;
 use admission::cluster::csi::controller::{self, Ability};
 use admission::cluster::csi::deregister;
-use admission::cluster::deletion::Deletion;
 use admission::jobs::alloc_node::AllocNode;
 use csi::Method;
 use csi::v1 as wire;
@@ -75,7 +74,7 @@ impl CsiVolumes {
         let missing = || CsiRefusal::NoVolume(key.id.to_string());
         let released = |is_marked| async move {
             Ok(match is_marked {
-                true => Some(self.release(key).await),
+                true => self.release(key).await,
                 false => None,
             })
         };
@@ -91,21 +90,19 @@ impl CsiVolumes {
         deleted.map(|((), index)| index)
     }
 
-    /// Lets the storage system delete a marked volume.
-    async fn release(&self, key: &CsiVolumeKey) -> Result<(), Error> {
+    /// Lets the storage system delete a marked volume; `None`: the mark is gone, or the volume has users from
+    /// before it.
+    async fn release(&self, key: &CsiVolumeKey) -> Option<Result<(), Error>> {
         let snapshot = self.core.replica.snapshot();
-        // The mark excludes new users; this finds those that came before it.
-        if let Some(Deletion::TakeBack { refusal, .. }) =
-            deregister::deregister(&snapshot, key, false)?
-        {
-            return Err(refusal.into());
-        }
-        let stored = snapshot.csi_volume(key);
-        let stored = stored.ok_or_else(|| CsiRefusal::NoVolume(key.id.to_string()))?;
-        let plugin_id = &stored.value.plugin_id;
-        let node = controller::find(&snapshot, plugin_id, Ability::Create, 0)?;
+        let volume = deregister::releasable(&snapshot, key)?;
+        Some(self.release_volume(&snapshot, volume).await)
+    }
+
+    async fn release_volume(&self, snapshot: &Snapshot, volume: &CsiVolume) -> Result<(), Error> {
+        let plugin_id = &volume.plugin_id;
+        let node = controller::find(snapshot, plugin_id, Ability::Create, 0)?;
         let request = wire::DeleteVolumeRequest {
-            volume_id: stored.value.external_id.clone(),
+            volume_id: volume.external_id.clone(),
             secrets: Default::default(),
         };
         let about = (plugin_id.as_str(), Method::DeleteVolume);

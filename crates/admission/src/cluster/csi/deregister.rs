@@ -61,6 +61,14 @@ where
     Ok(Some(step))
 }
 
+/// Returns the volume that the storage system may delete now: it is marked, so it gets no new users, and it has
+/// none from before the mark. A volume that is registered again loses its mark.
+pub fn releasable<'a>(snapshot: &'a Snapshot, key: &CsiVolumeKey) -> Option<&'a CsiVolume> {
+    let stored = snapshot.csi_volume(key)?;
+    let is_free = stored.value.deleting && in_use(snapshot, key, false).is_none();
+    is_free.then_some(&stored.value)
+}
+
 /// Returns the write that sets or removes the mark of a deletion.
 fn mark(stored: &Indexed<CsiVolume>, deleting: bool) -> Write {
     let volume = CsiVolume {

@@ -381,6 +381,44 @@ fn a_volume_is_deleted_between_its_mark_and_its_deregistration() {
 }
 
 #[test]
+fn a_storage_system_deletes_a_volume_only_while_it_is_marked_and_unused() {
+    let mut fixture = Fixture::new(AccessMode::SingleNodeWriter);
+    let key = fixture.key(0).volume;
+    let is_releasable =
+        |fixture: &Fixture| deregister::releasable(&fixture.stored.snapshot(), &key).is_some();
+    assert!(!is_releasable(&fixture), "it is not marked");
+    let mark = |fixture: &mut Fixture| match deregister::delete::<CsiRefusal>(
+        &fixture.stored.snapshot(),
+        &key,
+        None,
+    ) {
+        Ok(Some(Deletion::Mark(write))) => fixture.stored.commit(&[write]),
+        other => panic!("{other:?}"),
+    };
+    mark(&mut fixture);
+    assert!(is_releasable(&fixture));
+    let marked = fixture.stored.snapshot();
+    let context = Context {
+        now: NOW,
+        trace_parent: String::new(),
+    };
+    let VolumeRegistration::Write { writes, .. } = register(
+        &marked,
+        &volume(AccessMode::SingleNodeWriter),
+        &context,
+        || model::EvalId::from_random(1),
+    )
+    .unwrap() else {
+        panic!("the mark is to be removed");
+    };
+    fixture.stored.commit(&writes);
+    assert!(!is_releasable(&fixture), "it was registered again");
+    mark(&mut fixture);
+    fixture.place(1, 0);
+    assert!(!is_releasable(&fixture), "an allocation uses it");
+}
+
+#[test]
 fn a_registered_volume_keeps_its_plugin_and_the_capabilities_in_use() {
     let mut fixture = Fixture::new(AccessMode::SingleNodeWriter);
     let context = Context {

@@ -33,17 +33,49 @@ const STEADY_COUNT: u32 = 4;
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 
-/// Parts of a run.
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    QuickStart,
+    Examples,
+    Monitoring,
+    /// Workers are scaled, services killed and leaders cut off.
+    Faults,
+    Certificates,
+    Agent,
+    FullEtcd,
+    Restore,
+    DownAndUp,
+    Package,
+    Roll,
+}
+
+/// What a run does.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `kafila` program in the images.
     pub binary: PathBuf,
     /// The program that replaces it in the upgrade; `None`: the same one, which reports another revision.
     pub second: Option<PathBuf>,
-    /// One kill of each service, no full etcd; a few minutes.
+    /// One kill of each service, no loss of state; a few minutes.
     pub is_short: bool,
+    /// The parts of the run; none: all of a full or a short run.
+    pub only: Vec<Part>,
     /// Decides the workload.
     pub seed: u64,
+}
+
+impl Options {
+    fn has(&self, part: Part) -> bool {
+        use Part::{DownAndUp, FullEtcd, Package, QuickStart, Restore};
+        match self.only.is_empty() {
+            false => self.only.contains(&part),
+            true => {
+                let is_long = matches!(part, QuickStart | FullEtcd | Restore | DownAndUp | Package);
+                !self.is_short || !is_long
+            }
+        }
+    }
 }
 
 /// Runs all steps on a new stack, and removes it. Ctrl-C and SIGTERM remove it as well.
@@ -51,10 +83,13 @@ pub struct Options {
 /// # Errors
 /// The first step that fails, with the ends of all logs; or something that is left behind.
 pub async fn run(options: &Options) -> Result<()> {
-    if !options.is_short {
+    if options.has(Part::QuickStart) {
         let steps = Steps(Instant::now());
         start_quickly(Some(&options.binary)).await?;
         steps.step("the quick start of the README runs its job");
+    }
+    if options.only == [Part::QuickStart] {
+        return Ok(());
     }
     let mut stack = Stack::new().await?;
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -109,52 +144,71 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
         "the first job runs {:.1} s after `up`",
         started.elapsed().as_secs_f64()
     ));
-    Box::pin(examples::run_all(stack, &api)).await?;
-    steps.step("every example shows its effect");
-    let expressions = monitoring::check(stack).await?;
-    steps.step(&format!(
-        "all {expressions} expressions of dashboards and alerts return series; traces and logs arrive"
-    ));
-
-    let workload = Workload::start(stack.api()?, "load", options.seed);
-    scale_workers(stack, &api, &steps).await?;
-    kill_each_service(stack, &api, options.is_short, &steps).await?;
-    cut_off_leaders(stack, &api, &steps).await?;
-    let user = workload.finish().await?;
-    settle(&api, &user).await?;
-    steps.step(&format!("{} changes kept", user.actions));
-    drop(user);
-
-    expire_and_replace(stack, &api).await?;
-    steps.step("the gateways' certificate expired and was replaced, without a restart");
-
-    no_call_is_refused(stack).await?;
-    host_agent::upgrade(stack, &api, &options.binary).await?;
-    steps.step("a node agent on this machine was replaced, and its tasks did not notice");
-
-    if !options.is_short {
-        full_etcd::fill_and_recover(stack, &api).await?;
-        steps.step("etcd was full, and recovered by itself once there was something to give up");
-        lose_state(stack, &api, options, &steps).await?;
+    if options.has(Part::Examples) {
+        Box::pin(examples::run_all(stack, &api)).await?;
+        steps.step("every example shows its effect");
     }
-
-    roll(stack, &api, options, &steps).await
+    if options.has(Part::Monitoring) {
+        let expressions = monitoring::check(stack).await?;
+        steps.step(&format!(
+            "all {expressions} expressions of dashboards and alerts return series; traces and logs arrive"
+        ));
+    }
+    if options.has(Part::Faults) {
+        fail_services(stack, &api, options, &steps).await?;
+    }
+    if options.has(Part::Certificates) {
+        expire_and_replace(stack, &api).await?;
+        steps.step("the gateways' certificate expired and was replaced, without a restart");
+    }
+    no_call_is_refused(stack).await?;
+    if options.has(Part::Agent) {
+        host_agent::upgrade(stack, &api, &options.binary).await?;
+        steps.step("a node agent on this machine was replaced, and its tasks did not notice");
+    }
+    lose_state(stack, &api, options, &steps).await?;
+    if options.has(Part::Roll) {
+        roll(stack, &api, options, &steps).await?;
+    }
+    Ok(())
 }
 
-/// Restores a snapshot, takes the stack down and up, and runs the package beside it.
+/// Scales, kills and cuts off services under load.
+async fn fail_services(stack: &Stack, api: &Api, options: &Options, steps: &Steps) -> Result<()> {
+    let workload = Workload::start(stack.api()?, "load", options.seed);
+    scale_workers(stack, api, steps).await?;
+    kill_each_service(stack, api, options.is_short, steps).await?;
+    cut_off_leaders(stack, api, steps).await?;
+    let user = workload.finish().await?;
+    settle(api, &user).await?;
+    steps.step(&format!("{} changes kept", user.actions));
+    Ok(())
+}
+
+/// Fills etcd, restores a snapshot, takes the stack down and up, and runs the package beside it.
 async fn lose_state(stack: &Stack, api: &Api, options: &Options, steps: &Steps) -> Result<()> {
-    let seconds = Box::pin(restore::restore_snapshot(stack, api)).await?;
-    steps.step(&format!(
-        "etcd's volumes were destroyed and restored from a snapshot in {seconds:.1} s; tasks went on"
-    ));
-    let seconds = Box::pin(restore::down_and_up(stack, api)).await?;
-    steps.step(&format!(
-        "the stack was taken down; {seconds:.1} s after `up` its jobs run again"
-    ));
-    Box::pin(machine::run_package(stack, &options.binary)).await?;
-    steps.step(
-        "the Debian package was installed, upgraded and removed under systemd; tasks went on",
-    );
+    if options.has(Part::FullEtcd) {
+        full_etcd::fill_and_recover(stack, api).await?;
+        steps.step("etcd was full, and recovered by itself once there was something to give up");
+    }
+    if options.has(Part::Restore) {
+        let seconds = Box::pin(restore::restore_snapshot(stack, api)).await?;
+        steps.step(&format!(
+            "etcd's volumes were destroyed and restored from a snapshot in {seconds:.1} s; tasks went on"
+        ));
+    }
+    if options.has(Part::DownAndUp) {
+        let seconds = Box::pin(restore::down_and_up(stack, api)).await?;
+        steps.step(&format!(
+            "the stack was taken down; {seconds:.1} s after `up` its jobs run again"
+        ));
+    }
+    if options.has(Part::Package) {
+        Box::pin(machine::run_package(stack, &options.binary)).await?;
+        steps.step(
+            "the Debian package was installed, upgraded and removed under systemd; tasks went on",
+        );
+    }
     Ok(())
 }
 

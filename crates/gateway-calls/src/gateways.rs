@@ -146,13 +146,16 @@ impl Gateways {
 
     /// Replaces the list by the one that a gateway sent.
     pub fn replace(&self, addresses: &[String]) {
+        // Gateways announce themselves with `http://` also where all connections use TLS.
+        let dialed = addresses.iter().map(|it| self.transport.dialed(it));
+        let addresses: Vec<String> = dialed.collect();
         let mut connections = self.lock();
         let Connections {
             order,
             channels,
             shared,
         } = &mut *connections;
-        if shared.is_none() && order.replace(addresses, &mut self.ids.rng()) {
+        if shared.is_none() && order.replace(&addresses, &mut self.ids.rng()) {
             info!(gateways = ?addresses, "the gateways of the cluster");
             channels.retain(|address, _| order.contains(address));
         }

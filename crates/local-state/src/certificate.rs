@@ -141,13 +141,19 @@ fn path_error(path: &Path, source: io::Error) -> Error {
     }
 }
 
+fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(mode).create(path)
+}
+
 /// Writes a file as a whole, or not at all; it survives a power cut.
 fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
+    // Users of tasks enter the data directory; it may not exist yet.
+    if let Some(data_dir) = directory.parent() {
+        create_dir(data_dir, 0o755)?;
+    }
+    create_dir(directory, 0o700)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let draft = directory.join(name);
@@ -211,8 +217,8 @@ mod tests {
     fn the_key_is_made_once_for_the_agent_alone() {
         let folder = tempfile::tempdir().unwrap();
         let files = CertificateFiles {
-            cert: folder.path().join("tls/node.pem"),
-            key: folder.path().join("tls/node-key.pem"),
+            cert: folder.path().join("data/tls/node.pem"),
+            key: folder.path().join("data/tls/node-key.pem"),
         };
         assert!(files.missing(0).unwrap().unwrap().contains("node.pem"));
         let key_of = |der: Vec<u8>| pki::SigningRequest::read(&der).unwrap().public_key();
@@ -221,6 +227,11 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&files.key), 0o600);
         assert_eq!(mode(files.key.parent().unwrap()), 0o700);
+        assert_eq!(
+            mode(&folder.path().join("data")),
+            0o755,
+            "for users of tasks"
+        );
         let refused = files.store("no certificate").unwrap_err();
         assert!(matches!(refused, Error::Certificate { .. }), "{refused}");
         assert!(!files.cert.exists());

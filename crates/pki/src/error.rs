@@ -32,6 +32,11 @@ pub enum Error {
     DnsName(String),
     #[error("{0:?} is in the domain of Kafila's roles, where only roles have names")]
     ReservedName(String),
+    #[error("this CA issues no certificate for {name:?}: its name constraints permit only names in {}", permitted.join(", "))]
+    NotPermittedIdentity {
+        name: String,
+        permitted: Vec<String>,
+    },
     #[error("the CA's name constraints permit no {name:?}, only names in {}", permitted.join(", "))]
     NotPermitted {
         name: String,

@@ -104,7 +104,11 @@ impl Authority {
         let mut dns_names = vec![identity.dns_name()];
         dns_names.extend(identity.own_dns_name());
         // The CA of nodes has none for other roles.
-        self.check_permitted(&identity.dns_name())?;
+        let name = identity.dns_name();
+        if !self.description.permits(&name) {
+            let permitted = self.description.permitted_domains.clone();
+            return Err(Error::NotPermittedIdentity { name, permitted });
+        }
         if is_on_localhost(identity.role()) {
             dns_names.push("localhost".to_owned());
         }

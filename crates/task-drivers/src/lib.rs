@@ -8,9 +8,13 @@
 //! [`mock_driver`] simulates tasks; [`exec`] runs isolated and [`raw_exec`] plain processes, each under
 //! its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
-//! [`java`] and [`qemu`] are isolated processes of one [`program`] of the node.
+//! [`java`] and [`qemu`] are isolated processes of one [`program`] of the node; what they leave to
+//! [`exec`], and that to [`raw_exec`], is in `operations_of`.
 //!
 //! Starts and restarts are decided elsewhere (`crates/lifecycle`).
+
+#[macro_use]
+mod operations_of;
 
 mod affinity;
 pub mod alloc_dirs;

@@ -68,7 +68,11 @@ impl Watch {
     ) {
         let usage = credentials.shared.usage;
         match result {
-            Ok(Reload::Unchanged) => {}
+            Ok(Reload::Unchanged) => {
+                if self.failure.take().is_some() {
+                    info!(usage, "the certificate files can be read again, unchanged");
+                }
+            }
             Ok(Reload::Loaded) => {
                 info!(usage, "certificates reloaded: new connections use them");
                 metrics.count_reload(usage, true);
@@ -147,5 +151,23 @@ mod tests {
         ] {
             assert_eq!(warn_before(validity), warns, "{validity:?}");
         }
+    }
+
+    #[test]
+    fn files_that_can_be_read_again_end_a_failure() {
+        let credentials = Credentials::load("services", crate::Files::default()).unwrap();
+        let mut watch = Watch::default();
+        let mut note = |result| {
+            watch.note(&credentials, &Metrics::default(), result);
+            watch.failure.is_some()
+        };
+        let missing = || Error::Read {
+            path: "/etc/kafila/key.pem".into(),
+            source: std::io::ErrorKind::NotFound.into(),
+        };
+        assert!(note(Err(missing())));
+        assert!(!note(Ok(Reload::Unchanged)), "the file is back as it was");
+        assert!(note(Err(missing())), "a second failure is logged, too");
+        assert!(!note(Ok(Reload::Loaded)));
     }
 }

@@ -47,6 +47,10 @@ pub(super) fn text(error: &pki::Error, flags: &Flags) -> Error {
             " Pass a name such as kafila.example.com; for addresses there is -additional-ipaddress.",
         ),
         E::ReservedName(_) => (flags.dns_names, " Leave it out."),
+        E::NotPermittedIdentity { .. } => (
+            flags.ca.as_str(),
+            " Pass the CA of the cluster, with its key.",
+        ),
         E::NotPermitted { .. } => (
             flags.dns_names,
             " Leave it out, or create a CA with its domain: 'kafila tls ca create -name-constraint \

@@ -135,6 +135,14 @@ async fn the_addresses_of_a_node_with_tls_begin_with_https() {
     assert_eq!(asked(&gateways), "https://a:1");
     gateways.refused("https://a:1", &Status::unavailable("gone"));
     assert_eq!(asked(&gateways), "https://b:1");
+    // As gateways announce themselves.
+    gateways.replace(&strings(&["http://a:1", "http://b:1", "http://c:1"]));
+    assert_eq!(asked(&gateways), "https://b:1", "the current gateway stays");
+    for _ in 0..3 {
+        let address = asked(&gateways);
+        assert!(address.starts_with("https://"), "{address}");
+        gateways.refused(&address, &Status::unavailable("gone"));
+    }
 }
 
 #[tokio::test]

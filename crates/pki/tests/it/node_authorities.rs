@@ -101,13 +101,19 @@ fn the_ca_of_nodes_issues_no_certificate_of_another_role_or_region() {
         let error = authority
             .certify(&signing_request(), &identity, HOUR, moment(2))
             .unwrap_err();
-        assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
+        assert!(
+            matches!(error, Error::NotPermittedIdentity { .. }),
+            "{error}"
+        );
         let asked = CertificateRequest {
             identity,
             ..request(Role::Node)
         };
         let error = authority.issue(&asked, moment(2)).unwrap_err();
-        assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
+        assert!(
+            matches!(error, Error::NotPermittedIdentity { .. }),
+            "{error}"
+        );
     }
 }
 

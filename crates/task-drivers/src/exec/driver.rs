@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{AllocId, ExitResult, Timestamp};
-
 use super::capabilities;
 use super::options::{Options, is_private};
 use super::settings::{DEFAULT_CAPS, ExecConfig, wrong_path};
@@ -15,14 +13,13 @@ use crate::command::{ExecCommand, ExecIo};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, MountSupport, NetworkSupport, Recovery,
-    StartError, TaskConfig, TaskId, TaskMount,
+    BoxFuture, Driver, DriverError, Fingerprint, MountSupport, NetworkSupport, StartError,
+    TaskConfig, TaskId, TaskMount,
 };
 use crate::raw_exec::RawExec;
 use crate::supervisor::files::{Isolation, Logs, StartRequest, User, Volume};
 use crate::supervisor::isolation;
 use crate::supervisor::protocol::VERSION;
-use crate::usage::Usage;
 use crate::user;
 
 /// The driver's name in jobs.
@@ -317,23 +314,6 @@ impl Driver for Exec {
         Box::pin(self.start_task(config))
     }
 
-    fn recover(
-        &self,
-        config: TaskConfig,
-        started_at: Timestamp,
-        now: Timestamp,
-    ) -> BoxFuture<'_, Recovery> {
-        self.processes.recover(config, started_at, now)
-    }
-
-    fn wait<'a>(
-        &'a self,
-        id: &'a TaskId,
-        messages: &'a Messages,
-    ) -> BoxFuture<'a, Result<ExitResult, DriverError>> {
-        self.processes.wait(id, messages)
-    }
-
     fn stop<'a>(
         &'a self,
         id: &'a TaskId,
@@ -341,14 +321,6 @@ impl Driver for Exec {
         grace: Duration,
     ) -> BoxFuture<'a, Result<(), DriverError>> {
         self.processes.stop(id, signal, grace)
-    }
-
-    fn signal<'a>(
-        &'a self,
-        id: &'a TaskId,
-        signal: &'a str,
-    ) -> BoxFuture<'a, Result<(), DriverError>> {
-        self.processes.signal(id, signal)
     }
 
     fn exec<'a>(
@@ -360,23 +332,5 @@ impl Driver for Exec {
         self.processes.exec(id, command, io)
     }
 
-    fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
-        self.processes.forget(id)
-    }
-
-    fn read_usage(&self) -> BoxFuture<'_, ()> {
-        self.processes.read_usage()
-    }
-
-    fn usage(&self, id: &TaskId) -> Option<Usage> {
-        self.processes.usage(id)
-    }
-
-    fn leftovers(&self) -> Vec<TaskId> {
-        self.processes.leftovers()
-    }
-
-    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
-        self.processes.leftovers_of(alloc_id)
-    }
+    operations_of!(processes);
 }

@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{AllocId, ExitResult, Timestamp};
-
 use super::options::Options;
 use super::program::{Lookup, Machine};
 use super::settings::JavaConfig;
@@ -13,12 +11,11 @@ use crate::command::{ExecCommand, ExecIo};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, MountSupport, NetworkSupport, Recovery,
-    StartError, TaskConfig, TaskId,
+    BoxFuture, Driver, DriverError, Fingerprint, MountSupport, NetworkSupport, StartError,
+    TaskConfig, TaskId,
 };
 use crate::exec::{Exec, ExecConfig};
 use crate::raw_exec::RawExec;
-use crate::usage::Usage;
 
 /// The driver's name in jobs.
 const NAME: &str = "java";
@@ -136,23 +133,6 @@ impl Driver for Java {
         Box::pin(self.start_task(config))
     }
 
-    fn recover(
-        &self,
-        config: TaskConfig,
-        started_at: Timestamp,
-        now: Timestamp,
-    ) -> BoxFuture<'_, Recovery> {
-        self.processes.recover(config, started_at, now)
-    }
-
-    fn wait<'a>(
-        &'a self,
-        id: &'a TaskId,
-        messages: &'a Messages,
-    ) -> BoxFuture<'a, Result<ExitResult, DriverError>> {
-        self.processes.wait(id, messages)
-    }
-
     fn stop<'a>(
         &'a self,
         id: &'a TaskId,
@@ -160,14 +140,6 @@ impl Driver for Java {
         grace: Duration,
     ) -> BoxFuture<'a, Result<(), DriverError>> {
         self.processes.stop(id, signal, grace)
-    }
-
-    fn signal<'a>(
-        &'a self,
-        id: &'a TaskId,
-        signal: &'a str,
-    ) -> BoxFuture<'a, Result<(), DriverError>> {
-        self.processes.signal(id, signal)
     }
 
     fn exec<'a>(
@@ -179,23 +151,5 @@ impl Driver for Java {
         self.processes.exec(id, command, io)
     }
 
-    fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
-        self.processes.forget(id)
-    }
-
-    fn read_usage(&self) -> BoxFuture<'_, ()> {
-        self.processes.read_usage()
-    }
-
-    fn usage(&self, id: &TaskId) -> Option<Usage> {
-        self.processes.usage(id)
-    }
-
-    fn leftovers(&self) -> Vec<TaskId> {
-        self.processes.leftovers()
-    }
-
-    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
-        self.processes.leftovers_of(alloc_id)
-    }
+    operations_of!(processes);
 }

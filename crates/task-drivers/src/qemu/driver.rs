@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{AllocId, ExitResult, MemoryMax, Timestamp};
+use model::MemoryMax;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -18,13 +18,11 @@ use super::{args, image, monitor};
 use crate::config;
 use crate::dirs::TaskDirs;
 use crate::driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, NetworkSupport, Recovery, StartError,
-    TaskConfig, TaskId,
+    BoxFuture, Driver, DriverError, Fingerprint, NetworkSupport, StartError, TaskConfig, TaskId,
 };
 use crate::exec::{self, Exec, ExecConfig, Surroundings};
 use crate::program::{self, Versions};
 use crate::raw_exec::RawExec;
-use crate::usage::Usage;
 
 /// The driver's name in jobs.
 const NAME: &str = "qemu";
@@ -271,23 +269,6 @@ impl Driver for Qemu {
         Box::pin(self.start_task(config))
     }
 
-    fn recover(
-        &self,
-        config: TaskConfig,
-        started_at: Timestamp,
-        now: Timestamp,
-    ) -> BoxFuture<'_, Recovery> {
-        self.processes.recover(config, started_at, now)
-    }
-
-    fn wait<'a>(
-        &'a self,
-        id: &'a TaskId,
-        messages: &'a Messages,
-    ) -> BoxFuture<'a, Result<ExitResult, DriverError>> {
-        self.processes.wait(id, messages)
-    }
-
     fn stop<'a>(
         &'a self,
         id: &'a TaskId,
@@ -297,33 +278,7 @@ impl Driver for Qemu {
         Box::pin(self.stop_task(id, signal, grace))
     }
 
-    fn signal<'a>(
-        &'a self,
-        id: &'a TaskId,
-        signal: &'a str,
-    ) -> BoxFuture<'a, Result<(), DriverError>> {
-        self.processes.signal(id, signal)
-    }
-
-    fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
-        self.processes.forget(id)
-    }
-
-    fn read_usage(&self) -> BoxFuture<'_, ()> {
-        self.processes.read_usage()
-    }
-
-    fn usage(&self, id: &TaskId) -> Option<Usage> {
-        self.processes.usage(id)
-    }
-
-    fn leftovers(&self) -> Vec<TaskId> {
-        self.processes.leftovers()
-    }
-
-    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
-        self.processes.leftovers_of(alloc_id)
-    }
+    operations_of!(processes);
 }
 
 #[cfg(test)]

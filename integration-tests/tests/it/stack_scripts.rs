@@ -137,6 +137,7 @@ fn files_that_the_container_does_not_see_are_refused() -> Result<()> {
         vec!["operator", "snapshot", "save", "/root/backup.db"],
         vec!["operator", "debug", "-output=/var/tmp/debug.tgz"],
         vec!["var", "put", "@/root/variable.hcl"],
+        vec!["job", "plan", "../web.hcl"],
     ] {
         let output = stand
             .command("compose-kafila", "exit 0")
@@ -154,13 +155,14 @@ fn files_that_the_container_does_not_see_are_refused() -> Result<()> {
     let mut command = stand.command("compose-kafila", "exit 0");
     ensure!(command.args(save).arg(inside).status()?.success());
     // The words of a command in a task are not files of this machine.
-    let mut command = stand.command("compose-kafila", "exit 0");
-    ensure!(
-        command
-            .args(["alloc", "exec", "web", "/bin/sh"])
-            .status()?
-            .success()
-    );
+    for words in [
+        vec!["alloc", "exec", "web", "/bin/sh"],
+        vec!["alloc", "fs", "4523c989", "/"],
+        vec!["fs", "4523c989", "/web/local"],
+    ] {
+        let status = stand.command("compose-kafila", "exit 0").args(&words).status()?;
+        ensure!(status.success(), "{words:?}");
+    }
     Ok(())
 }
 

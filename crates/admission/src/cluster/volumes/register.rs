@@ -36,7 +36,7 @@ pub fn register(
         Some(node) if node.value.host_volumes.contains_key(name) => errors.push(
             "volume.name",
             format!(
-                "node {:?} has a host volume {name:?} in its configuration: want another name",
+                "node {:?} has a host volume {name:?} in its configuration: choose another name",
                 node.value.name
             ),
         ),
@@ -127,7 +127,7 @@ fn check_change(old: &Volume, new: &Volume, errors: &mut FieldErrors) {
         errors.push(
             "volume.host_path",
             format!(
-                "the volume is at {:?}: delete it and register it anew, or want another name",
+                "the volume is at {:?}: delete it and register it anew, or choose another name",
                 old.host_path
             ),
         );

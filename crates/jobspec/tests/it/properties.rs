@@ -359,6 +359,7 @@ fn task() -> impl Strategy<Value = spec::Task> {
                 lifecycle: lifecycle.map(|(hook, sidecar)| spec::Lifecycle {
                     hook: Some(hook.to_owned()),
                     sidecar: Some(sidecar),
+                    wait_for: None,
                 }),
                 resources: resources.map(|(cpu, memory)| spec::Resources {
                     cpu_mhz: (cpu % 3 > 0).then_some(cpu),

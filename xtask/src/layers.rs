@@ -189,7 +189,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "service-kit",
             "state",
             "store",
+            "variable-locks",
             "workload-identity",
+        ],
+    ),
+    (
+        "variable-locks",
+        &[
+            "admission",
+            "gateway-core",
+            "model",
+            "proto",
+            "service-kit",
+            "state",
+            "store",
         ],
     ),
     (
@@ -227,7 +240,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("net", &[]),
-    ("nomad-json", &["proto"]),
+    ("nomad-json", &["duration", "proto"]),
     ("blocking", &[]),
     ("tls", &[]),
     (

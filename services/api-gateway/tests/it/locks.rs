@@ -38,7 +38,8 @@ impl Cluster {
             lock_id: lock_id.to_owned(),
             ..v1::AcquireLockRequest::default()
         };
-        let answer = self.suite.variables(gateway).acquire_lock(ask(request));
+        let mut variables = self.suite.variables(gateway);
+        let answer = variables.acquire_lock(ask(request));
         Ok(answer.await?.into_inner().lock.unwrap())
     }
 
@@ -121,10 +122,8 @@ async fn a_lock_keeps_others_out_until_its_release_and_leaves_the_items() {
         (shown.lock.as_ref(), &shown.items["value"]),
         (Some(&lock), &"2".to_owned())
     );
-    let listed = cluster
-        .suite
-        .variables(1)
-        .list(ask(v1::ListVariablesRequest::default()));
+    let mut variables = cluster.suite.variables(1);
+    let listed = variables.list(ask(v1::ListVariablesRequest::default()));
     let listed = listed.await.unwrap().into_inner().variables;
     assert_eq!(listed[0].lock.as_ref(), Some(&lock));
 

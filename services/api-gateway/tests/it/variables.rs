@@ -328,6 +328,7 @@ async fn a_namespace_stays_as_long_as_it_has_variables() {
         namespace: "prod".to_owned(),
         path: "a".to_owned(),
         check_index: None,
+        lock_id: String::new(),
     };
     cluster.suite.variables(0).delete(ask(purge)).await.unwrap();
     cluster

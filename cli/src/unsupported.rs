@@ -101,10 +101,6 @@ const COMMANDS: &[Command] = &[
         "summaries are computed on each read, so there is nothing to reconcile",
     ),
     command("ui", "use kafila status"),
-    command(
-        "var lock",
-        "locks of variables are not kept: let one allocation of a job write",
-    ),
 ];
 
 /// Sorted by command, then by name.

@@ -196,7 +196,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "service-kit",
             "state",
             "store",
+            "variable-locks",
             "workload-identity",
+        ],
+    ),
+    (
+        "variable-locks",
+        &[
+            "admission",
+            "gateway-core",
+            "model",
+            "proto",
+            "service-kit",
+            "state",
+            "store",
         ],
     ),
     (
@@ -234,7 +247,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("connections", &[]),
-    ("nomad-json", &["proto"]),
+    ("nomad-json", &["duration", "proto"]),
     ("blocking", &[]),
     ("tls", &[]),
     (

@@ -41,6 +41,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// Parses a duration, which may be 0.
+pub(crate) fn any_duration(text: &str) -> Result<Duration, String> {
+    jobspec::parse_duration(text).map_err(|error| error.to_string())
+}
+
 /// Parses a whole number.
 pub(crate) fn whole<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: ParseIntError| {

@@ -1,11 +1,12 @@
 //! `kafila var …`
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::page::Page;
-use super::values::whole;
+use super::values::{any_duration, duration, whole};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -17,6 +18,8 @@ pub enum Command {
     List(List),
     /// Delete a variable
     Purge(Purge),
+    /// Run a command while holding the lock of a variable
+    Lock(Lock),
     /// Write an example file for 'var put'
     Init(Init),
 }
@@ -55,6 +58,9 @@ pub struct Put {
     /// ModifyIndex of the file, else 0]
     #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     pub check_index: Option<u64>,
+    /// The lock that the caller holds: KAFILA_LOCK_ID of a command of 'var lock'
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    pub lock_id: String,
     /// Form of the file [default: as its text looks]
     #[arg(long = "in", value_name = "FORM", value_enum)]
     pub input: Option<FileForm>,
@@ -128,6 +134,9 @@ pub struct Purge {
     /// Delete only if the modify index is N
     #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     pub check_index: Option<u64>,
+    /// The lock that the caller holds: KAFILA_LOCK_ID of a command of 'var lock'
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    pub lock_id: String,
     /// The variable's path
     #[arg(value_parser = super::values::id)]
     pub path: String,
@@ -139,6 +148,42 @@ Examples:
   kafila var purge -check-index=121 app/db
 
 Exit codes: 0 deleted; 1 no such variable, another modify index, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = LOCK_EXAMPLES)]
+pub struct Lock {
+    /// Time without a renewal after which the lock is lost, 10s to 24h
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    pub ttl: Duration,
+    /// Time after a loss in which nobody can acquire the lock
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = any_duration)]
+    pub delay: Duration,
+    /// Failed requests in a row before the command gives up; 0: no limit
+    #[arg(long, value_name = "N", default_value = "5", value_parser = whole::<u32>)]
+    pub max_retry: u32,
+    /// Run the command with /bin/sh -c; -shell=false runs it directly
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub shell: bool,
+    /// Say on standard error when the lock is awaited, acquired, lost and released
+    #[arg(long)]
+    pub verbose: bool,
+    /// The variable's path, then the command and its arguments
+    #[arg(value_name = "PATH COMMAND", required = true, num_args = 2.., trailing_var_arg = true)]
+    pub words: Vec<String>,
+}
+
+const LOCK_EXAMPLES: &str = "\
+Examples:
+  kafila var lock app/leader ./migrate.sh
+  kafila var lock -ttl=30s app/leader 'dump | upload'      a line of the shell
+  kafila var lock -shell=false app/leader backup --all     no shell
+
+Waits while another holds the lock. The command finds the lock's ID in KAFILA_LOCK_ID: to write the
+variable, it passes it to 'var put -lock-id'. If the lock is lost, the command and its children get SIGTERM, and SIGKILL after 5s.
+
+Exit codes: the command's own, 128 and the signal's number if a signal ended it; 126 it cannot be run, 127
+there is no such program; 1 the lock was lost, or could not be acquired; 130 interrupted while waiting.";
 
 #[derive(Debug, Args)]
 #[command(after_help = INIT_EXAMPLES)]

@@ -1,5 +1,6 @@
 //! `kafila var …`
 
+mod lock;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
         Command::Get(args) => get(context, args).await,
         Command::List(args) => list(context, args).await,
         Command::Purge(args) => purge(context, args).await,
+        Command::Lock(args) => lock::run(context, args).await,
         Command::Init(args) => init(context, args),
     }
 }
@@ -58,9 +60,10 @@ async fn put(context: &Context, args: &Put) -> Result<Exit, Error> {
         path: variable.path.clone(),
         items: variable.items,
         check_index,
+        lock_id: args.lock_id.clone(),
     };
     let stored = match context.connection.put_variable(message).await {
-        Err(error) if error.is_aborted() => {
+        Err(error) if error.is_aborted() && !error.to_string().contains("lock_id") => {
             return Err(Error::text(format!(
                 "{error}\n\nTo replace the stored variable, read it with 'kafila var get {path}', and send \
                  its check index with -check-index, or use -force.",
@@ -151,7 +154,7 @@ async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
 async fn purge(context: &Context, args: &Purge) -> Result<Exit, Error> {
     let connection = &context.connection;
     connection
-        .delete_variable(&args.path, args.check_index)
+        .delete_variable(&args.path, args.check_index, &args.lock_id)
         .await?;
     context.finish(&format!("Successfully purged variable \"{}\"!", args.path))
 }

@@ -43,14 +43,48 @@ impl Connection {
         &self,
         path: &str,
         check_index: Option<u64>,
+        lock_id: &str,
     ) -> Result<u64, Error> {
         let message = v1::DeleteVariableRequest {
             namespace: self.namespace().to_owned(),
             path: path.to_owned(),
             check_index,
+            lock_id: lock_id.to_owned(),
         };
         let call = self.api().variables().delete(message);
         let answer: v1::DeleteVariableResponse = self.call("purging variable", call).await?;
         Ok(answer.index)
+    }
+
+    /// Acquires a lock under an ID that the caller chose. Made once: the caller repeats it.
+    pub(crate) async fn acquire_lock(
+        &self,
+        message: v1::AcquireLockRequest,
+    ) -> Result<v1::VariableLock, Error> {
+        let call = self.api().variables().acquire_lock(message);
+        let answer: v1::AcquireLockResponse = self.call_waiting("acquiring lock", call).await?;
+        Ok(answer.lock.unwrap_or_default())
+    }
+
+    pub(crate) async fn renew_lock(&self, path: &str, lock_id: &str) -> Result<(), Error> {
+        let message = v1::RenewLockRequest {
+            namespace: self.namespace().to_owned(),
+            path: path.to_owned(),
+            lock_id: lock_id.to_owned(),
+        };
+        let call = self.api().variables().renew_lock(message);
+        let _: v1::RenewLockResponse = self.call_waiting("renewing lock", call).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn release_lock(&self, path: &str, lock_id: &str) -> Result<(), Error> {
+        let message = v1::ReleaseLockRequest {
+            namespace: self.namespace().to_owned(),
+            path: path.to_owned(),
+            lock_id: lock_id.to_owned(),
+        };
+        let call = self.api().variables().release_lock(message);
+        let _: v1::ReleaseLockResponse = self.call_waiting("releasing lock", call).await?;
+        Ok(())
     }
 }

@@ -378,6 +378,7 @@ fn a_task_that_has_not_been_heard_of_is_pending() {
     job.task_groups[0].tasks[0].lifecycle = Some(v1::Lifecycle {
         hook: Some("prestart".to_owned()),
         sidecar: Some(true),
+        wait_for: None,
     });
     let status = alloc::Status {
         alloc: &quiet,

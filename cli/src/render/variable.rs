@@ -9,15 +9,29 @@ use crate::output::fields::Fields;
 use crate::output::table::Table;
 
 pub(crate) fn table(variables: &[v1::Variable], style: &Style) -> Table {
-    let mut table = Table::new(["Namespace", "Path", "Last Updated"]);
+    let is_any_locked = variables.iter().any(|variable| variable.lock.is_some());
+    let mut table = if is_any_locked {
+        Table::new(["Namespace", "Path", "Last Updated", "Lock ID"])
+    } else {
+        Table::new(["Namespace", "Path", "Last Updated"])
+    };
     for variable in variables {
-        table.row([
+        let mut row = vec![
             variable.namespace.clone(),
             variable.path.clone(),
             style.time(variable.modify_time_ns),
-        ]);
+        ];
+        if is_any_locked {
+            row.push(lock_id(variable).to_owned());
+        }
+        table.row(row);
     }
     table
+}
+
+/// The ID of its lock; empty: it is not locked.
+fn lock_id(variable: &v1::Variable) -> &str {
+    variable.lock.as_ref().map_or("", |lock| &lock.lock_id)
 }
 
 /// One path a line.
@@ -37,6 +51,9 @@ pub(crate) fn status(variable: &v1::Variable, style: &Style) -> String {
         fields.add("Modify Time", style.time(variable.modify_time_ns));
     }
     fields.add("Check Index", variable.modify_index.to_string());
+    if variable.lock.is_some() {
+        fields.add("Lock ID", lock_id(variable));
+    }
     let mut out = fields.render();
     let mut items = Fields::new();
     for (name, value) in sorted(&variable.items) {

@@ -19,6 +19,8 @@ pub(crate) struct FakeState {
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) introduction_tokens: Vec<v1::IntroductionToken>,
     pub(crate) variables: Vec<v1::Variable>,
+    /// The lock of every variable.
+    pub(crate) lock: Option<String>,
     pub(crate) revocations: Vec<v1::NodeRevocation>,
     pub(crate) signing_keys: Vec<v1::SigningKey>,
     pub(crate) node_pools: Vec<v1::NodePool>,

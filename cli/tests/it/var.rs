@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::command::{UNREACHABLE, kafila};
+use test_kit::wait_for;
+
+use crate::command::{TIMEOUT, UNREACHABLE, kafila};
 use crate::gateway::Gateway;
 use crate::state::FakeState;
 
@@ -137,4 +139,85 @@ async fn locks_are_refused_by_name() {
         "{}",
         said.stderr
     );
+}
+
+#[tokio::test]
+async fn a_command_runs_under_its_lock_and_its_exit_code_is_kept() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = &gateway.address;
+    let run = |line: &'static str| kafila("var lock -verbose a/b").arg(line).at(address);
+    let said = run("printf '%s' \"$KAFILA_LOCK_PATH\"").await;
+    said.ended(0).complained(&[
+        "Lock of variable \"a/b\" acquired",
+        "Lock of variable \"a/b\" released",
+    ]);
+    assert_eq!(said.stdout, "a/b");
+    run("exit 7").await.ended(7);
+    run("kill -9 $$").await.ended(128 + 9);
+    let said = kafila("var lock -shell=false a/b /no/such/program")
+        .at(address)
+        .await;
+    said.ended(127).complained(&["/no/such/program"]);
+    assert_eq!(gateway.state().lock, None, "it is released in any case");
+}
+
+#[tokio::test]
+async fn a_command_waits_while_another_holds_the_lock() {
+    let state = FakeState {
+        lock: Some("other".to_owned()),
+        ..FakeState::running()
+    };
+    let gateway = Gateway::start(state).await;
+    let address = gateway.address.clone();
+    let waiting = kafila("var lock a/b").arg("echo ran").at(&address);
+    let freed = async {
+        wait_for("two tries", TIMEOUT, async || {
+            (gateway.state().calls("AcquireLock") >= 2).then_some(())
+        })
+        .await;
+        gateway.state().lock = None;
+    };
+    let (said, ()) = tokio::join!(waiting, freed);
+    assert_eq!(said.ended(0).stdout, "ran\n");
+}
+
+#[tokio::test]
+async fn a_lost_lock_ends_the_command_and_its_children() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let address = gateway.address.clone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let line = format!("sleep 600 & echo $! > {}; wait", file.display());
+    let running = kafila("var lock -ttl=1s a/b").arg(line).at(&address);
+    let child = async {
+        let pid = wait_for("the child's pid", TIMEOUT, async || {
+            let text = fs::read_to_string(&file).ok()?;
+            text.trim().parse::<u32>().ok()
+        })
+        .await;
+        gateway.state().lock = Some("other".to_owned());
+        pid
+    };
+    let (said, pid) = tokio::join!(running, child);
+    said.ended(1)
+        .complained(&["the lock of variable \"a/b\" was lost"]);
+    // A dead child may still wait for a parent that reaps it.
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    assert_eq!(gateway.state().lock.as_deref(), Some("other"));
+}
+
+#[tokio::test]
+async fn a_locked_variable_is_written_with_its_lock_id_only() {
+    let state = FakeState {
+        lock: Some("l-1".to_owned()),
+        ..FakeState::running()
+    };
+    let gateway = Gateway::start(state).await;
+    let address = &gateway.address;
+    let said = kafila("var put a/b k=v").at(address).await;
+    said.ended(1).complained(&["locked by l-1"]);
+    assert!(!said.stderr.contains("-check-index"), "{}", said.stderr);
+    let said = kafila("var put -lock-id=l-1 a/b k=v").at(address).await;
+    said.ended(0);
 }

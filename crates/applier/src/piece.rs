@@ -84,7 +84,9 @@ fn name_size(key: &Key) -> usize {
             3 * volume.namespace.len() + volume.id.len() + UUID_SIZE
         }
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
-        Key::Variable(variable) => 3 * variable.namespace.len() + variable.path.len(),
+        Key::Variable(variable) | Key::LockHolder(variable) | Key::LockDelay(variable) => {
+            3 * variable.namespace.len() + variable.path.len()
+        }
         Key::Process(process) => 3 * process.service.len() + process.address.len(),
         Key::Election(name) | Key::NodePool(name) | Key::Namespace(name) => name.len(),
         Key::SchedulerConfig | Key::Keyring => 0,

@@ -69,6 +69,7 @@ fn field_of(key: &Key) -> &'static str {
         Key::Services(_) => "service_id",
         Key::Keyring => "key_id",
         Key::Variable(_) => "items",
+        Key::LockHolder(_) | Key::LockDelay(_) => "lock_id",
         // Gateways write none of them.
         Key::Election(_)
         | Key::PlanPiece(..)

@@ -49,7 +49,9 @@ pub(crate) fn check_key(
         | Key::NodeRevocation(_)
         | Key::Process(_)
         | Key::Keyring
-        | Key::Variable(_) => None,
+        | Key::Variable(_)
+        | Key::LockHolder(_)
+        | Key::LockDelay(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

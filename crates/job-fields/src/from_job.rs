@@ -243,6 +243,9 @@ impl From<&job::Lifecycle> for Lifecycle {
         Self {
             hook: Some(hook.to_owned()),
             sidecar: Some(lifecycle.sidecar),
+            wait_for: lifecycle.wait_for.map(|wait_for| match wait_for {
+                job::WaitFor::Healthy => "healthy".to_owned(),
+            }),
         }
     }
 }

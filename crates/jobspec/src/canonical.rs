@@ -20,6 +20,7 @@ mod inherited;
 mod job;
 mod job_types;
 mod launches;
+mod lifecycle;
 mod limits;
 mod name;
 mod network;

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`Keyring`] is the state of all of it. [`signer`] reads the file of key-encryption keys
 //! and has the active signing key, [`maintenance`] is the loop that rotates keys, and `requests` answers
-//! operators. [`variables`] reads, changes and seals variables. The crate `workload-identity` decides about
+//! operators. [`variables`] reads, changes and seals variables, and `variable_requests` answers requests on them. The crate `workload-identity` decides about
 //! rotation, the crate `admission` about requests.
 
 mod keyring;
@@ -12,6 +12,7 @@ pub mod maintenance;
 mod metrics;
 mod requests;
 pub mod signer;
+pub mod variable_requests;
 pub mod variables;
 
 pub use keyring::Keyring;

@@ -9,12 +9,12 @@ use admission::cluster::variables::{self as decision, PutDecision, PutRequest, S
 use gateway_core::transactions::contended;
 use gateway_core::{Core, Error};
 use model::{SealedVariable, VariableKey};
-use proto::v1;
 use state::{Entity, Key, Snapshot, Write};
 use store::{Commit, ListedVariable, SizeClass, VariableFilter, VariablePage};
 use tokio::time::Instant;
 use tonic::Code;
 use tracing::{info, warn};
+use variable_locks::Locks;
 use workload_identity::{KeyEncryptionKeys, KeyError, variables};
 
 use crate::keyring::Keyring;
@@ -42,6 +42,11 @@ impl Keyring {
 impl Variables<'_> {
     fn core(&self) -> &Core {
         &self.keyring.core
+    }
+
+    /// Returns the locks of variables.
+    pub fn locks(&self) -> Locks<'_> {
+        Locks::new(&self.keyring.core)
     }
 
     /// Returns a variable with its items; `None`: there is none.
@@ -105,7 +110,7 @@ impl Variables<'_> {
     ///
     /// # Errors
     /// The request is refused, this gateway has no key, or the store does not accept the write.
-    pub async fn put(&self, request: &PutRequest) -> Result<StoredVariable, Error> {
+    pub async fn put(&self, request: &PutRequest, lock_id: &str) -> Result<StoredVariable, Error> {
         let variable = &request.variable;
         decision::check(variable, &request.items)?;
         let keys = self.keyring.signer.keys().await?;
@@ -115,12 +120,13 @@ impl Variables<'_> {
         let now = self.core().now();
         let mut attempt = Attempt::first(self.core()).await?;
         for _ in 0..ATTEMPTS_MAX {
+            let unlocked = self.locks().write(variable, lock_id).await?;
             let stored = self.read(variable, &keys).await?;
             let sealed = sealed.clone();
             let decided = decision::put(&attempt.snapshot, stored.as_ref(), request, sealed, now);
             let writes = match decided {
                 Ok(PutDecision::Unchanged(stored)) => return Ok(stored),
-                Ok(PutDecision::Write(writes)) => writes,
+                Ok(PutDecision::Write(writes)) => [writes, unlocked].concat(),
                 Err(refusal) if attempt.is_fresh => return Err(refusal.into()),
                 Err(_) => {
                     attempt.refresh().await?;
@@ -154,10 +160,12 @@ impl Variables<'_> {
         &self,
         variable: &VariableKey,
         check_index: Option<u64>,
+        lock_id: &str,
     ) -> Result<u64, Error> {
         decision::check_key(variable)?;
         let mut attempt = Attempt::first(self.core()).await?;
         for _ in 0..ATTEMPTS_MAX {
+            let unlocked = self.locks().write(variable, lock_id).await?;
             let stored = self
                 .core()
                 .client
@@ -166,7 +174,7 @@ impl Variables<'_> {
             let stored = stored.map_err(gateway_core::transactions::read_failure)?;
             let found = stored.map(|stored| stored.mod_revision);
             let write = decision::delete(found, variable, check_index)?;
-            if let Some(revision) = attempt.commit(&[write]).await? {
+            if let Some(revision) = attempt.commit(&[vec![write], unlocked].concat()).await? {
                 info!(
                     namespace = variable.namespace,
                     path = variable.path,
@@ -306,31 +314,5 @@ impl<'a> Attempt<'a> {
                 Ok(None)
             }
         }
-    }
-}
-
-/// Returns a variable of a list, without items.
-pub fn stub(listed: ListedVariable) -> v1::Variable {
-    v1::Variable {
-        namespace: listed.key.namespace,
-        path: listed.key.path,
-        create_time_ns: listed.value.created_at.0,
-        modify_time_ns: listed.value.modified_at.0,
-        create_index: listed.create_revision,
-        modify_index: listed.mod_revision,
-        ..v1::Variable::default()
-    }
-}
-
-/// Returns a variable with its items.
-pub fn show(key: VariableKey, stored: StoredVariable) -> v1::Variable {
-    v1::Variable {
-        namespace: key.namespace,
-        path: key.path,
-        items: stored.items.into_iter().collect(),
-        create_time_ns: stored.created_at.0,
-        modify_time_ns: stored.modified_at.0,
-        create_index: stored.create_index,
-        modify_index: stored.modify_index,
     }
 }

@@ -50,6 +50,9 @@ pub struct AllocState {
     stage: Stage,
     prerun: Prerun,
     tasks: BTreeMap<String, TaskRunner>,
+    /// The awaited sidecars that the main tasks' events name.
+    #[serde(default)]
+    announced: Vec<String>,
     kill: Option<AllocKill>,
     health: HealthWatch,
     /// Deadline of `max_run_duration`.
@@ -92,6 +95,7 @@ impl AllocRunner {
             stage: Stage::default(),
             prerun: Prerun::default(),
             tasks,
+            announced: Vec::new(),
             kill: None,
             health: HealthWatch::default(),
             run_deadline: None,

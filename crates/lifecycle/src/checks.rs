@@ -76,6 +76,8 @@ pub struct Watched {
     /// The newest result, and its time.
     pub last: Option<(CheckResult, Timestamp)>,
     since: Uptime,
+    /// Time of the newest result, unless that failed.
+    passed_at: Option<Uptime>,
     /// Results in a row.
     successes: u32,
     failures: u32,
@@ -122,6 +124,7 @@ impl Watched {
             status,
             last: None,
             since: now,
+            passed_at: None,
             successes: 0,
             failures: 0,
             healthy_since: now,
@@ -132,6 +135,7 @@ impl Watched {
     fn record(&mut self, now: Now, result: CheckResult, counts_from: Uptime) {
         let outcome = result.outcome;
         self.last = Some((result, now.wall));
+        self.passed_at = (outcome != CheckOutcome::Failed).then_some(now.uptime);
         let was_healthy = self.is_healthy();
         match outcome {
             CheckOutcome::Passed => {
@@ -215,6 +219,12 @@ impl Watched {
     fn counts_from(&self, started_at: Uptime) -> Uptime {
         let grace = self.check.check_restart.map(|it| it.grace);
         self.since.max(started_at).plus(grace.unwrap_or_default())
+    }
+
+    /// Returns whether the check passes for the present process of its task: by a result since its start, not
+    /// by an initial status or by a result of an earlier process.
+    fn passes_since(&self, started_at: Uptime) -> bool {
+        self.is_healthy() && self.passed_at.is_some_and(|at| at >= started_at)
     }
 
     fn counts_for_health(&self) -> bool {
@@ -339,6 +349,16 @@ impl Checks {
             since = since.max(watched.healthy_since);
         }
         Health::PassingSince(since)
+    }
+
+    /// Returns whether the checks of a task that count for health pass; false without any. They are those of
+    /// its own services, and those of the group's services that name it.
+    pub(crate) fn task_passes(&self, task: &str, started_at: Uptime) -> bool {
+        let own = self.watched.iter().filter(|(key, watched)| {
+            watched.counts_for_health() && watched.target(&key.owner) == Some(task)
+        });
+        let mut own = own.peekable();
+        own.peek().is_some() && own.all(|(_, watched)| watched.passes_since(started_at))
     }
 
     /// Returns the checks that keep the allocation from being healthy: the task (`None`: the group's)

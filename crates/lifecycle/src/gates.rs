@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use model::TaskPhase;
 use serde::{Deserialize, Serialize};
 
+use crate::checks::Checks;
 use crate::spec::{Role, TaskSpec};
 use crate::task::TaskRunner;
 
@@ -15,7 +16,8 @@ use crate::task::TaskRunner;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stage {
-    /// Prestart tasks run. Ends when the ephemeral ones have succeeded and the sidecars run.
+    /// Prestart tasks run. Ends when the ephemeral ones have succeeded, the sidecars run, and the awaited
+    /// sidecars are healthy.
     #[default]
     Prestart,
     /// Main tasks may start. Ends when none is pending.
@@ -45,7 +47,7 @@ impl Stage {
     }
 
     /// Returns the stage for the tasks' states, never an earlier one.
-    pub(crate) fn advanced(self, specs: &Specs, tasks: &Tasks) -> Self {
+    pub(crate) fn advanced(self, specs: &Specs, tasks: &Tasks, checks: &Checks) -> Self {
         if all(
             specs,
             tasks,
@@ -68,6 +70,7 @@ impl Stage {
                 |role| role == Role::PrestartSidecar,
                 TaskRunner::is_running,
             )
+            && awaited(specs, tasks, checks).next().is_none()
         {
             stage = Self::Main;
         }
@@ -93,6 +96,23 @@ impl Stage {
         }
         stage
     }
+}
+
+/// Returns the sidecars whose checks have to pass before the main tasks start, and do not.
+///
+/// A sidecar that is being restarted is not healthy, whatever its checks last said.
+pub(crate) fn awaited<'a>(
+    specs: &'a Specs,
+    tasks: &'a Tasks,
+    checks: &'a Checks,
+) -> impl Iterator<Item = &'a str> {
+    let awaited = specs.iter().filter(|(_, spec)| spec.is_awaited);
+    let unhealthy = awaited.filter(|(name, _)| {
+        tasks
+            .get(*name)
+            .is_some_and(|task| !(task.is_served() && checks.task_passes(name, task.started_at())))
+    });
+    unhealthy.map(|(name, _)| name.as_str())
 }
 
 /// Returns whether every task with a `wanted` role `holds`.

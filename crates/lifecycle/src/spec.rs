@@ -63,6 +63,8 @@ pub struct TaskSpec {
     pub kill_signal: String,
     pub shutdown_delay: Duration,
     pub services: Vec<Service>,
+    /// The main tasks start once the checks of this prestart sidecar pass.
+    pub is_awaited: bool,
 }
 
 /// Role of a task in its allocation.
@@ -181,6 +183,8 @@ impl TaskSpec {
             kill_signal: task.kill_signal.clone(),
             shutdown_delay: task.shutdown_delay,
             services: task.services.clone(),
+            is_awaited: role == Role::PrestartSidecar
+                && task.lifecycle.is_some_and(|it| it.wait_for.is_some()),
         }
     }
 }

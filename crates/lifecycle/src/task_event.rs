@@ -96,6 +96,16 @@ pub(crate) fn volume_message(time: Timestamp, message: &str) -> TaskEvent {
     event("Volume", time, message)
 }
 
+/// Kafila's own event: the start of the main tasks waits for the checks of these sidecars.
+pub(crate) fn waiting_for_sidecars(time: Timestamp, sidecars: &[String]) -> TaskEvent {
+    let names = sidecars.join(", ");
+    let message = format!("Waiting for the checks of {names} to pass");
+    with(
+        event("Waiting for sidecars", time, message),
+        &[("sidecars", names)],
+    )
+}
+
 pub(crate) fn started(time: Timestamp) -> TaskEvent {
     event("Started", time, "Task started")
 }

@@ -1,5 +1,6 @@
 //! Scripts against the machine of an allocation. Only [`Play`] knows its API.
 
+mod awaiting;
 mod checks;
 mod health;
 mod killing;
@@ -73,6 +74,7 @@ impl AllocSpec {
             kill_signal: String::new(),
             shutdown_delay: Duration::ZERO,
             services: Vec::new(),
+            is_awaited: false,
         };
         self.tasks.insert(name.to_owned(), task);
         self

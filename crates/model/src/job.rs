@@ -259,6 +259,7 @@ impl TaskGroup {
                 Some(Lifecycle {
                     hook: LifecycleHook::Prestart,
                     sidecar,
+                    ..
                 }) => {
                     prestart = prestart.plus(amount);
                     if sidecar {
@@ -485,6 +486,17 @@ pub struct Lifecycle {
     pub hook: LifecycleHook,
     /// Keeps running beside the main tasks.
     pub sidecar: bool,
+    /// The main tasks wait for this of a prestart sidecar; `None`: for its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<WaitFor>,
+}
+
+/// A condition of a sidecar, beyond its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitFor {
+    /// Its checks have passed.
+    Healthy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -118,7 +118,7 @@ pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use task_states::TaskStates;
 pub use time::{Timestamp, duration_ns};
-pub use variable::{SealedVariable, VariableItems, VariableKey};
+pub use variable::{SealedVariable, VariableItems, VariableKey, VariableLock};
 pub use vault::Vault;
 pub use volume::{AccessMode, AttachmentMode, Capability, Volume, VolumeClaim, VolumeKey};
 pub use workload_identity::WorkloadIdentity;

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::duration_ns;
 use crate::keyring::SealedText;
 use crate::time::Timestamp;
 
@@ -35,6 +37,23 @@ impl fmt::Display for VariableKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} of namespace {:?}", self.path, self.namespace)
     }
+}
+
+/// The lock of a variable, as it is stored twice: under a lease of `ttl`, and under one that lives longer by
+/// `delay`. The first is the holder's right to write, the second keeps others out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariableLock {
+    /// Chosen by the holder, unique for each acquisition.
+    pub id: String,
+    #[serde(with = "duration_ns")]
+    pub ttl: Duration,
+    #[serde(with = "duration_ns")]
+    pub delay: Duration,
+    pub acquired_at: Timestamp,
+    /// The lease of the holder's key.
+    pub holder_lease: i64,
+    /// The lease of the delay's key.
+    pub delay_lease: i64,
 }
 
 /// A variable as it is stored.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use admission::nodes::look_ups::{LookUp, Readable, readable};
 use gateway_core::Error;
-use keyring::variables::{show, stub};
+use keyring::variable_requests::{show, stub};
 use model::{NodeId, VariableKey};
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
@@ -64,7 +64,10 @@ async fn variable(
     let key = VariableKey::new(readable.namespace.as_str(), path);
     let found = gateway.keyring.variables().get(&key).await?;
     Ok(LookUpResponse {
-        variables: found.map(|found| show(key, found)).into_iter().collect(),
+        variables: found
+            .map(|found| show(key, found, None))
+            .into_iter()
+            .collect(),
         ..LookUpResponse::default()
     })
 }
@@ -83,7 +86,7 @@ async fn variables(
     let found = page.variables.into_iter();
     let found = found.filter(|found| readable.has_path(&found.key.path));
     Ok(LookUpResponse {
-        variables: found.map(stub).collect(),
+        variables: found.map(|listed| stub(listed, None)).collect(),
         ..LookUpResponse::default()
     })
 }

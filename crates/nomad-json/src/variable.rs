@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use proto::v1;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// A variable with its items. The output can be stored again: times are ignored then.
@@ -25,9 +24,21 @@ pub struct Variable {
     modify_time: u64,
     #[serde(default)]
     items: BTreeMap<String, String>,
-    /// Nomad shows it with locked variables.
-    #[serde(default, rename = "Lock", skip_serializing)]
-    _lock: IgnoredAny,
+    /// Shown while the variable is locked; ignored in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lock: Option<VariableLock>,
+}
+
+/// The lock of a variable. Source: Nomad's names and form of durations.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct VariableLock {
+    #[serde(rename = "ID")]
+    id: String,
+    #[serde(rename = "TTL")]
+    ttl: String,
+    #[serde(rename = "LockDelay")]
+    delay: String,
 }
 
 impl From<&v1::Variable> for Variable {
@@ -41,7 +52,7 @@ impl From<&v1::Variable> for Variable {
             create_time: variable.create_time_ns,
             modify_time: variable.modify_time_ns,
             items: items.into_iter().collect(),
-            _lock: IgnoredAny,
+            lock: lock(variable),
         }
     }
 }
@@ -68,6 +79,8 @@ pub struct VariableMetadata<'a> {
     modify_index: u64,
     create_time: u64,
     modify_time: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<VariableLock>,
 }
 
 impl<'a> From<&'a v1::Variable> for VariableMetadata<'a> {
@@ -79,6 +92,23 @@ impl<'a> From<&'a v1::Variable> for VariableMetadata<'a> {
             modify_index: variable.modify_index,
             create_time: variable.create_time_ns,
             modify_time: variable.modify_time_ns,
+            lock: lock(variable),
         }
     }
+}
+
+fn lock(variable: &v1::Variable) -> Option<VariableLock> {
+    let lock = variable.lock.as_ref()?;
+    let text = |duration: Option<prost_types::Duration>| {
+        let duration = duration.unwrap_or_default();
+        duration::show(std::time::Duration::new(
+            duration.seconds.unsigned_abs(),
+            duration.nanos.unsigned_abs(),
+        ))
+    };
+    Some(VariableLock {
+        id: lock.lock_id.clone(),
+        ttl: text(lock.ttl),
+        delay: text(lock.delay),
+    })
 }

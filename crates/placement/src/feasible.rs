@@ -461,6 +461,7 @@ mod tests {
         init.lifecycle = Some(Lifecycle {
             hook: LifecycleHook::Prestart,
             sidecar: false,
+            wait_for: None,
         });
         group.tasks[0].resources.cpu_mhz = 1_100;
         group.tasks.push(init);
@@ -468,6 +469,7 @@ mod tests {
         group.tasks[1].lifecycle = Some(Lifecycle {
             hook: LifecycleHook::Prestart,
             sidecar: true,
+            wait_for: None,
         });
         assert_eq!(group.ask().cpu_mhz, 2_100, "a sidecar stays");
         let fits = |main_tasks: &[u32]| {

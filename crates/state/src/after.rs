@@ -93,7 +93,7 @@ impl Snapshot {
             }
             Key::Keyring => self.keyring().map(|row| of(row)),
             // Variables are outside of the replica.
-            Key::Variable(_) => None,
+            Key::Variable(_) | Key::LockHolder(_) | Key::LockDelay(_) => None,
         }
     }
 }

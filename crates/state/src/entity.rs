@@ -12,7 +12,8 @@ use model::{
     AllocClient, AllocId, AllocServices, Allocation, CsiAttachment, CsiVolume, Deployment,
     DispatchToken, Evaluation, Indexed, IntroductionToken, Job, JobTags, JobTally, Keyring,
     LeaderInfo, Namespace, Node, NodeIntroduction, NodePool, NodeRevocation, PeriodicLaunch,
-    ProcessInfo, ScalingEvents, SchedulerConfiguration, SealedVariable, Volume, VolumeClaim,
+    ProcessInfo, ScalingEvents, SchedulerConfiguration, SealedVariable, VariableLock, Volume,
+    VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,7 @@ pub enum Entity {
     Process(ProcessInfo),
     Keyring(Box<Keyring>),
     Variable(Box<SealedVariable>),
+    VariableLock(Box<VariableLock>),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

@@ -56,6 +56,10 @@ pub enum Key {
     Keyring,
     /// A variable. It is outside of the prefix that replicas watch.
     Variable(VariableKey),
+    /// The holder of a variable's lock, beside the variables.
+    LockHolder(VariableKey),
+    /// The lock of a variable until the end of its delay, beside the variables.
+    LockDelay(VariableKey),
 }
 
 impl Key {
@@ -86,7 +90,7 @@ impl Key {
             Self::NodeRevocation(_) => Table::NodeRevocations,
             Self::Process(_) => Table::Processes,
             Self::Keyring => Table::Keyring,
-            Self::Variable(_) => Table::Variables,
+            Self::Variable(_) | Self::LockHolder(_) | Self::LockDelay(_) => Table::Variables,
         }
     }
 }

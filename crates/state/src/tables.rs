@@ -236,7 +236,8 @@ impl Tables {
                 self.keyring = Some(indexed(*value, create_index, modify_index));
             }
             // Outside of the prefix that replicas watch.
-            (Key::Variable(_), Entity::Variable(_)) => {}
+            (Key::Variable(_), Entity::Variable(_))
+            | (Key::LockHolder(_) | Key::LockDelay(_), Entity::VariableLock(_)) => {}
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
     }
@@ -513,7 +514,7 @@ impl Tables {
             Key::NodeRevocation(id) => drop(self.revocations.remove(id)),
             Key::Process(key) => drop(self.processes.remove(key)),
             Key::Keyring => self.keyring = None,
-            Key::Variable(_) => {}
+            Key::Variable(_) | Key::LockHolder(_) | Key::LockDelay(_) => {}
         }
     }
 

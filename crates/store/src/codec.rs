@@ -10,7 +10,7 @@ use model::{
 };
 use model::{
     DispatchToken, IntroductionToken, Keyring, NodeIntroduction, NodeRevocation, PeriodicLaunch,
-    ProcessInfo, ScalingEvents, SealedVariable,
+    ProcessInfo, ScalingEvents, SealedVariable, VariableLock,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,6 +54,7 @@ pub enum Value<'a> {
     Process(&'a ProcessInfo),
     Keyring(&'a Keyring),
     Variable(&'a SealedVariable),
+    VariableLock(&'a VariableLock),
 }
 
 macro_rules! from_reference {
@@ -94,6 +95,7 @@ from_reference!(
     NodeRevocation(NodeRevocation),
     Keyring(Keyring),
     Variable(SealedVariable),
+    VariableLock(VariableLock),
     Process(ProcessInfo)
 );
 
@@ -128,6 +130,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::NodeRevocation(revocation) => Self::NodeRevocation(revocation),
             Entity::Keyring(keyring) => Self::Keyring(keyring),
             Entity::Variable(variable) => Self::Variable(variable),
+            Entity::VariableLock(lock) => Self::VariableLock(lock),
             Entity::Process(process) => Self::Process(process),
         }
     }
@@ -174,6 +177,7 @@ impl Value<'_> {
             | (Key::NodeRevocation(_), Self::NodeRevocation(_))
             | (Key::Keyring, Self::Keyring(_))
             | (Key::Variable(_), Self::Variable(_))
+            | (Key::LockHolder(_) | Key::LockDelay(_), Self::VariableLock(_))
             | (Key::Process(_), Self::Process(_)) => true,
             _ => false,
         }
@@ -213,6 +217,7 @@ impl Value<'_> {
             Self::NodeRevocation(revocation) => to_json(revocation),
             Self::Keyring(keyring) => to_json(keyring),
             Self::Variable(variable) => to_json(variable),
+            Self::VariableLock(lock) => to_json(lock),
             Self::Process(process) => to_json(process),
         }
     }
@@ -307,6 +312,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::NodeRevocation(_) => Entity::NodeRevocation(from_json(text)?),
         Key::Keyring => Entity::Keyring(from_json(text)?),
         Key::Variable(_) => Entity::Variable(from_json(text)?),
+        Key::LockHolder(_) | Key::LockDelay(_) => Entity::VariableLock(from_json(text)?),
         Key::Process(_) => Entity::Process(from_json(text)?),
     })
 }

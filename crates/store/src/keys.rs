@@ -10,7 +10,8 @@
 //! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`,
 //! `node-revocation/<node>`, `process/<service>/<address>`, the only `keyring/workload-identity`.
 //! Variables are beside the prefix, where no replica watches: `<prefix>.variables/<ns>/<path>`, as in
-//! `/kafila/v1.variables/default/app/db`.
+//! `/kafila/v1.variables/default/app/db`. So are their locks, `<prefix>.lock-holders/<ns>/<path>` and
+//! `<prefix>.lock-delays/<ns>/<path>`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -31,6 +32,9 @@ pub const DEFAULT_PREFIX: &str = "/kafila/v1/";
 /// A key without a name: the only one of its kind.
 const SCHEDULER_CONFIG: &str = "scheduler-config";
 const KEYRING: &str = "keyring/workload-identity";
+
+const LOCK_HOLDERS: &str = "lock-holders";
+const LOCK_DELAYS: &str = "lock-delays";
 
 /// The keys below one prefix. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +73,16 @@ impl Keyspace {
 
     /// Returns the text before the namespaces of variables. It is not below the prefix.
     pub(crate) fn variables(&self) -> String {
-        format!("{}.variables/", self.prefix.trim_end_matches('/'))
+        self.beside("variables")
+    }
+
+    fn beside(&self, name: &str) -> String {
+        format!("{}.{name}/", self.prefix.trim_end_matches('/'))
+    }
+
+    fn lock(&self, name: &str, variable: &VariableKey) -> String {
+        let namespace = escape(&variable.namespace);
+        format!("{}{namespace}/{}", self.beside(name), variable.path)
     }
 
     /// Returns the text before the paths of a namespace's variables.
@@ -130,6 +143,8 @@ impl Keyspace {
                     variable.path
                 )
             }
+            Key::LockHolder(variable) => self.lock(LOCK_HOLDERS, variable),
+            Key::LockDelay(variable) => self.lock(LOCK_DELAYS, variable),
             Key::Process(process) => {
                 let (service, address) = (escape(&process.service), &process.address);
                 format!("{prefix}process/{service}/{address}")
@@ -148,9 +163,16 @@ impl Keyspace {
         let lossy = || String::from_utf8_lossy(text).into_owned();
         let foreign = || KeyError::Foreign(lossy());
         let full = std::str::from_utf8(text).map_err(|_| KeyError::Malformed(lossy()))?;
-        if let Some(name) = full.strip_prefix(&self.variables()) {
-            let variable = parse_variable(name).map(Key::Variable);
-            return variable.ok_or_else(|| KeyError::Malformed(lossy()));
+        let beside: [(String, fn(VariableKey) -> Key); 3] = [
+            (self.variables(), Key::Variable),
+            (self.beside(LOCK_HOLDERS), Key::LockHolder),
+            (self.beside(LOCK_DELAYS), Key::LockDelay),
+        ];
+        for (prefix, kind) in beside {
+            if let Some(name) = full.strip_prefix(&prefix) {
+                let variable = parse_variable(name).map(kind);
+                return variable.ok_or_else(|| KeyError::Malformed(lossy()));
+            }
         }
         let path = full.strip_prefix(&*self.prefix).ok_or_else(foreign)?;
         if path == SCHEDULER_CONFIG {
@@ -353,6 +375,14 @@ mod tests {
             Just(Key::Keyring),
             ("\\PC{0,12}", "[a-z~/-]{1,20}")
                 .prop_map(|(namespace, path)| Key::Variable(VariableKey::new(namespace, path))),
+            ("\\PC{0,12}", "[a-z~/-]{1,20}", any::<bool>()).prop_map(|(namespace, path, held)| {
+                let kind = if held {
+                    Key::LockHolder
+                } else {
+                    Key::LockDelay
+                };
+                kind(VariableKey::new(namespace, path))
+            }),
             "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
             "[a-zA-Z0-9-]{1,12}".prop_map(Key::Namespace),
             ("\\PC{0,12}", "[a-zA-Z0-9_.\\[\\]-]{1,12}", any::<u128>()).prop_map(
@@ -384,7 +414,10 @@ mod tests {
         fn every_key_is_decoded_from_its_text(key in keys()) {
             let keyspace = Keyspace::default();
             let text = keyspace.encode(&key);
-            let is_variable = matches!(key, Key::Variable(_));
+            let is_variable = matches!(
+                key,
+                Key::Variable(_) | Key::LockHolder(_) | Key::LockDelay(_)
+            );
             prop_assert_eq!(text.starts_with(DEFAULT_PREFIX), !is_variable);
             prop_assert_eq!(keyspace.decode(text.as_bytes()), Ok(key));
         }

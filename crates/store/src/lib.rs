@@ -12,7 +12,8 @@
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
 //! that its writes carry; `registration` lists a process while it runs; [`history`] replays committed changes, [`change_stream`] follows them;
 //! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
-//! quota; [`backup`] streams a snapshot of the database.
+//! quota; [`backup`] streams a snapshot of the database. [`variables`] and `locks` read what no replica holds, and
+//! `leases` grants leases for the keys of others.
 //!
 //! **Invariant**: no write without a compare. There is no put: each [`state::Write`] names the expected
 //! state of its key.
@@ -28,6 +29,8 @@ pub mod election;
 pub mod error;
 pub mod history;
 pub mod keys;
+mod leases;
+mod locks;
 mod login;
 pub mod maintenance;
 mod member;

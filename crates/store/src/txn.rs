@@ -222,7 +222,9 @@ impl Txn {
 
     /// Stores an object that is deleted with `lease`: a new one if `mod_revision` is 0, and otherwise in
     /// the place of the one that was changed then.
-    pub(crate) fn put_leased<'a>(
+    /// # Errors
+    /// See [`Self::add`].
+    pub fn put_leased<'a>(
         &mut self,
         key: &Key,
         value: impl Into<Value<'a>>,

@@ -160,7 +160,10 @@ fn files_that_the_container_does_not_see_are_refused() -> Result<()> {
         vec!["alloc", "fs", "4523c989", "/"],
         vec!["fs", "4523c989", "/web/local"],
     ] {
-        let status = stand.command("compose-kafila", "exit 0").args(&words).status()?;
+        let status = stand
+            .command("compose-kafila", "exit 0")
+            .args(&words)
+            .status()?;
         ensure!(status.success(), "{words:?}");
     }
     Ok(())

@@ -45,6 +45,10 @@ impl Variables for Fake {
         self.seen("PutVariable", &request, None).await?;
         let request = request.into_inner();
         let mut state = self.state();
+        if let Some(held) = state.lock.as_ref().filter(|it| **it != request.lock_id) {
+            let text = format!("locked by {held}; send that lock_id if it is yours");
+            return Err(Status::aborted(text));
+        }
         let is_same = |it: &Variable| it.namespace == request.namespace && it.path == request.path;
         let old = state.variables.iter().position(is_same);
         let old = old.map(|position| state.variables.remove(position));
@@ -58,6 +62,7 @@ impl Variables for Fake {
             namespace: request.namespace,
             path: request.path,
             items: request.items,
+            lock: None,
             create_time_ns: 1_000_000_000,
             modify_time_ns: 2_000_000_000,
             create_index: old.map_or(index, |old| old.create_index),
@@ -82,5 +87,51 @@ impl Variables for Fake {
             return Err(Status::not_found("variable does not exist"));
         }
         Ok(Response::new(DeleteVariableResponse { index: 103 }))
+    }
+
+    async fn acquire_lock(
+        &self,
+        request: Request<AcquireLockRequest>,
+    ) -> Answer<AcquireLockResponse> {
+        self.seen("AcquireLock", &request, None).await?;
+        let request = request.into_inner();
+        let mut state = self.state();
+        match &state.lock {
+            Some(held) if *held != request.lock_id => {
+                return Err(Status::aborted(format!("locked by {held}")));
+            }
+            _ => state.lock = Some(request.lock_id.clone()),
+        }
+        Ok(Response::new(AcquireLockResponse {
+            lock: Some(VariableLock {
+                lock_id: request.lock_id,
+                ttl: request.ttl,
+                delay: request.delay,
+                acquire_time_ns: 1,
+            }),
+        }))
+    }
+
+    async fn renew_lock(&self, request: Request<RenewLockRequest>) -> Answer<RenewLockResponse> {
+        self.seen("RenewLock", &request, None).await?;
+        let request = request.into_inner();
+        if self.state().lock.as_ref() != Some(&request.lock_id) {
+            return Err(Status::aborted("variable doesn't hold a lock"));
+        }
+        Ok(Response::new(RenewLockResponse { lock: None }))
+    }
+
+    async fn release_lock(
+        &self,
+        request: Request<ReleaseLockRequest>,
+    ) -> Answer<ReleaseLockResponse> {
+        self.seen("ReleaseLock", &request, None).await?;
+        let request = request.into_inner();
+        let mut state = self.state();
+        if state.lock.as_ref() != Some(&request.lock_id) {
+            return Err(Status::aborted("variable doesn't hold a lock"));
+        }
+        state.lock = None;
+        Ok(Response::new(ReleaseLockResponse {}))
     }
 }

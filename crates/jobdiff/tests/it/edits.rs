@@ -6,7 +6,7 @@ use jobdiff::{DiffType, diff};
 use model::artifact::{Artifact, ArtifactMode};
 use model::job::{
     DelayFunction, Dns, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
-    TaskAction, Ui, UiLink,
+    TaskAction, Ui, UiLink, WaitFor,
 };
 use model::scaling::{ScaledResource, TaskScaling};
 use model::service::{AddressMode, CheckType, InitialStatus, OnUpdate, Provider};
@@ -601,6 +601,10 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| app(job).tasks[1].lifecycle.as_mut().unwrap().sidecar = true,
         &["app/init/Lifecycle/Sidecar false => true"],
+    ),
+    (
+        |job| app(job).tasks[1].lifecycle.as_mut().unwrap().wait_for = Some(WaitFor::Healthy),
+        &["app/init/Lifecycle/WaitFor  => healthy"],
     ),
     (
         |job| server(job).logs.max_files = 77,

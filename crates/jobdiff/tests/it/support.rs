@@ -115,6 +115,7 @@ pub(crate) fn full() -> Job {
     second.lifecycle = Some(Lifecycle {
         hook: LifecycleHook::Prestart,
         sidecar: false,
+        wait_for: None,
     });
     group.tasks = vec![task, second];
     let mut other = group.clone();

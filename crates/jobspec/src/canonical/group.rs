@@ -9,8 +9,8 @@ use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
-    constraint, consul, disconnect, environment, name, network, rank, reschedule, restart, scaling,
-    service, signal, task, update, vault, volume,
+    constraint, consul, disconnect, environment, lifecycle, name, network, rank, reschedule,
+    restart, scaling, service, signal, task, update, vault, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -74,6 +74,7 @@ pub(super) fn group(
     let services = service::services(check, path, &spec.services, &context);
     service::check_tasks(check, path, &services, &tasks);
     service::check_scripts(check, path, &services, &tasks);
+    lifecycle::check_awaited(check, path, &services, &tasks);
     service::check_providers(check, path, &spec.services, &spec.tasks);
     service::imply(&mut constraints, &services, &tasks);
     vault::imply(&mut constraints, &tasks);

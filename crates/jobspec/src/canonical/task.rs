@@ -4,26 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use duration::show;
-use model::job::{
-    JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task, VolumeRequest,
-};
+use model::job::{JobType, LogConfig, RestartPolicy, Task, VolumeRequest};
 
 use super::check::{Check, Path};
 use super::{
-    action, artifact, constraint, consul, csi_plugin, driver_config, environment, launches, name,
-    rank, resources, restart, scaling, service, signal, template, vault, volume, workload_identity,
+    action, artifact, constraint, consul, csi_plugin, driver_config, environment, launches,
+    lifecycle, name, rank, resources, restart, scaling, service, signal, template, vault, volume,
+    workload_identity,
 };
 
 /// Source: Nomad's defaults.
 const DEFAULT_KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_LOG_FILES: u32 = 10;
 const DEFAULT_LOG_FILE_MIB: u32 = 10;
-
-const HOOKS: [(&str, LifecycleHook); 3] = [
-    ("prestart", LifecycleHook::Prestart),
-    ("poststart", LifecycleHook::Poststart),
-    ("poststop", LifecycleHook::Poststop),
-];
 
 /// The facts of group and job that the checks of a task need.
 pub(super) struct GroupContext<'a> {
@@ -107,7 +100,7 @@ pub(super) fn task(
                 "ShutdownDelay must be a positive value: leave it out for none",
             )
             .unwrap_or_default(),
-        lifecycle: lifecycle(check, path, spec.lifecycle.as_ref()),
+        lifecycle: lifecycle::lifecycle(check, path, spec.lifecycle.as_ref()),
         logs: logs(check, path, spec.logs.as_ref(), group_context.disk_mib),
         name,
         volume_mounts: volume::mounts(check, path, &spec.volume_mounts, group_context.volumes),
@@ -182,30 +175,6 @@ fn leader(check: &mut Check, path: &Path, spec: &job_fields::Task) -> bool {
         check.error(path.field("leader"), message);
     }
     leader
-}
-
-fn lifecycle(
-    check: &mut Check,
-    path: &Path,
-    spec: Option<&job_fields::Lifecycle>,
-) -> Option<Lifecycle> {
-    let spec = spec?;
-    let field = path.block("lifecycle").field("hook");
-    let hook = spec.hook.as_deref().unwrap_or_default();
-    if hook.is_empty() {
-        check.error(
-            field,
-            "no lifecycle hook provided: use prestart, poststart or poststop",
-        );
-        return None;
-    }
-    let hook = check.choice(field, Some(hook), &HOOKS, LifecycleHook::Prestart, |hook| {
-        format!("invalid hook: {hook}: use prestart, poststart or poststop")
-    });
-    Some(Lifecycle {
-        hook,
-        sidecar: spec.sidecar.unwrap_or(false),
-    })
 }
 
 fn logs(

@@ -365,6 +365,7 @@ fn task() -> impl Strategy<Value = job_fields::Task> {
                 lifecycle: lifecycle.map(|(hook, sidecar)| job_fields::Lifecycle {
                     hook: Some(hook.to_owned()),
                     sidecar: Some(sidecar),
+                    wait_for: None,
                 }),
                 resources: resources.map(|(cpu, memory)| job_fields::Resources {
                     cpu_mhz: (cpu % 3 > 0).then_some(cpu),

@@ -1,7 +1,7 @@
 //! Consequences of the tasks' states, independent of the event: evaluated after every step, so that no
 //! order of events leaves work undone.
 
-use model::ServiceOwner;
+use model::{ServiceOwner, Timestamp};
 use rand::Rng;
 
 use super::{AllocRunner, Prerun, Step};
@@ -24,6 +24,7 @@ impl AllocRunner {
             self.continue_kill(&mut step);
             self.start_open_tasks(&mut step);
             self.watch_checks(&mut step);
+            self.announce_awaited(now.wall);
             self.update_health(now);
             self.end_if_all_are_dead(&mut step);
         }
@@ -40,10 +41,34 @@ impl AllocRunner {
     }
 
     fn advance_stage(&mut self) {
-        self.state.stage = self
-            .state
-            .stage
-            .advanced(&self.spec.tasks, &self.state.tasks);
+        self.state.stage =
+            self.state
+                .stage
+                .advanced(&self.spec.tasks, &self.state.tasks, &self.checks);
+    }
+
+    /// Records the sidecars that the main tasks wait for, once for each change of them.
+    fn announce_awaited(&mut self, wall: Timestamp) {
+        let is_open = self.state.prerun == Prerun::Done && self.state.kill.is_none();
+        let awaited: Vec<String> = if is_open && self.state.stage == Stage::Prestart {
+            let awaited = gates::awaited(&self.spec.tasks, &self.state.tasks, &self.checks);
+            awaited.map(str::to_owned).collect()
+        } else {
+            Vec::new()
+        };
+        if awaited == self.state.announced || !is_open {
+            return;
+        }
+        if !awaited.is_empty() {
+            let event = task_event::waiting_for_sidecars(wall, &awaited);
+            for (name, task) in &mut self.state.tasks {
+                let spec = self.spec.tasks.get(name);
+                if spec.is_some_and(|spec| spec.role == Role::Main) {
+                    task.record(event.clone());
+                }
+            }
+        }
+        self.state.announced = awaited;
     }
 
     /// Starts to kill the other tasks when a dead task requires it.

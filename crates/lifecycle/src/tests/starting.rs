@@ -192,7 +192,11 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
         kill_signal: "SIGTERM".to_owned(),
         leader: false,
         shutdown_delay: Duration::ZERO,
-        lifecycle: hook.map(|(hook, sidecar)| Lifecycle { hook, sidecar }),
+        lifecycle: hook.map(|(hook, sidecar)| Lifecycle {
+            hook,
+            sidecar,
+            wait_for: None,
+        }),
         logs: LogConfig {
             max_files: 10,
             max_file_size_mib: 10,

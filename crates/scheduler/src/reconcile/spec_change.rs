@@ -150,6 +150,7 @@ mod tests {
                 job.task_groups[0].tasks[0].lifecycle = Some(Lifecycle {
                     hook: LifecycleHook::Poststart,
                     sidecar: true,
+                    wait_for: None,
                 });
             }),
             ("ephemeral disk", |job| {

@@ -365,6 +365,8 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::NodeRevocation(_)
         | Key::Process(_)
         | Key::Variable(_)
+        | Key::LockHolder(_)
+        | Key::LockDelay(_)
         | Key::Keyring => None,
     }
 }

@@ -331,6 +331,17 @@ fn objects() -> Vec<(Key, Entity)> {
             })),
         ),
         (
+            Key::LockHolder(model::VariableKey::new("default", "app/db")),
+            Entity::VariableLock(Box::new(model::VariableLock {
+                id: "8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
+                ttl: std::time::Duration::from_secs(15),
+                delay: std::time::Duration::from_secs(15),
+                acquired_at: Timestamp::from_secs(1_700_000_004),
+                holder_lease: 7,
+                delay_lease: 8,
+            })),
+        ),
+        (
             Key::Keyring,
             Entity::Keyring(Box::new(model::Keyring {
                 keys: vec![model::SigningKey {

@@ -12,6 +12,7 @@ mod identities;
 mod introductions;
 mod jobs;
 mod liveness;
+mod locks;
 mod logs;
 mod malformed;
 mod mixed_versions;

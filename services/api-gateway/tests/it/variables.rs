@@ -50,6 +50,7 @@ impl Cluster {
             path: path.to_owned(),
             items: items.iter().map(owned).collect(),
             check_index,
+            lock_id: String::new(),
         };
         let answer = self.suite.variables(0).put(ask(request)).await?;
         Ok(answer.into_inner().variable.unwrap())
@@ -88,6 +89,7 @@ impl Cluster {
             namespace: String::new(),
             path: path.to_owned(),
             check_index,
+            lock_id: String::new(),
         };
         let answer = self.suite.variables(1).delete(ask(request)).await?;
         Ok(answer.into_inner().index)
@@ -326,6 +328,7 @@ async fn a_namespace_stays_as_long_as_it_has_variables() {
         namespace: "prod".to_owned(),
         path: "a".to_owned(),
         check_index: None,
+        lock_id: String::new(),
     };
     cluster.suite.variables(0).delete(ask(purge)).await.unwrap();
     cluster

@@ -127,6 +127,7 @@ async fn stages_run_one_after_the_other_in_one_allocation() {
     init.lifecycle = Some(Lifecycle {
         hook: LifecycleHook::Prestart,
         sidecar: false,
+        wait_for: None,
     });
     init.config["args"] = serde_json::json!([
         "-c",
@@ -137,6 +138,7 @@ async fn stages_run_one_after_the_other_in_one_allocation() {
     clean.lifecycle = Some(Lifecycle {
         hook: LifecycleHook::Poststop,
         sidecar: false,
+        wait_for: None,
     });
     clean.config["args"] = serde_json::json!(["-c", "cat $NOMAD_ALLOC_DIR/data/order"]);
     group.tasks.extend([init, clean]);

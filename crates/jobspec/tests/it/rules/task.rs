@@ -1,10 +1,94 @@
 //! Tasks, their resources, logs and lifecycles.
 
 use model::Operator;
-use model::job::LifecycleHook;
+use model::job::{LifecycleHook, WaitFor};
 
 use super::check;
 use crate::support::{admit, file};
+
+/// A service of a task with a check.
+const CHECK: &str = r#"
+      service {
+        name = "u"
+        port = "8080"
+        check {
+          type     = "tcp"
+          interval = "10s"
+          timeout  = "2s"
+        }
+      }"#;
+
+/// A service of a group with a check of the task TASK.
+const GROUP_CHECK: &str = r#"
+    service {
+      name = "u"
+      port = "8080"
+      check {
+        type     = "tcp"
+        task     = "TASK"
+        interval = "10s"
+        timeout  = "2s"
+      }
+    }"#;
+
+/// A task with a lifecycle, and with these services.
+fn waiting(hook: &str, sidecar: bool, wait_for: &str, services: &str) -> String {
+    format!(
+        "    task \"u\" {{\n      driver = \"mock_driver\"{services}\n      lifecycle {{\n        \
+         hook = {hook:?}\n        sidecar = {sidecar}\n        wait_for = {wait_for:?}\n      }}\n    }}"
+    )
+}
+
+#[test]
+fn a_sidecar_with_a_check_of_its_own_or_of_the_group_may_be_awaited() {
+    for group in [
+        waiting("prestart", true, "healthy", CHECK),
+        waiting("prestart", true, "healthy", "") + &GROUP_CHECK.replace("TASK", "u"),
+    ] {
+        let job = admit(&file("", &group, "")).unwrap().job;
+        let task = job.task_groups[0].task("u").unwrap();
+        assert_eq!(task.lifecycle.unwrap().wait_for, Some(WaitFor::Healthy));
+        let json = serde_json::to_value(job_fields::Job::from(&job)).unwrap();
+        let tasks = json["TaskGroups"][0]["Tasks"].as_array().unwrap();
+        assert!(
+            tasks
+                .iter()
+                .any(|it| it["Lifecycle"]["WaitFor"] == "healthy")
+        );
+    }
+}
+
+#[test]
+fn only_prestart_sidecars_with_a_check_are_awaited() {
+    let ignored = CHECK.replace("type ", "on_update = \"ignore\"\n          type ");
+    let of_other = waiting("prestart", true, "healthy", "") + &GROUP_CHECK.replace("TASK", "t");
+    let no_check = "task \"u\" has no check that can pass: add a check to one of its services, or a \
+                    service of the group with a check and task = \"u\"";
+    for (group, problem) in [
+        (
+            waiting("poststart", true, "healthy", CHECK),
+            "write hook = \"prestart\" and sidecar = true, or leave wait_for out",
+        ),
+        (
+            waiting("prestart", false, "healthy", CHECK),
+            "main tasks wait for prestart sidecars only",
+        ),
+        (
+            waiting("prestart", true, "running", CHECK),
+            "invalid wait_for: running: use healthy, or leave it out",
+        ),
+        (waiting("prestart", true, "healthy", ""), no_check),
+        (waiting("prestart", true, "healthy", &ignored), no_check),
+        (of_other, no_check),
+    ] {
+        let error = admit(&file("", &group, "")).unwrap_err();
+        assert!(
+            error.contains("task[\"u\"].lifecycle.wait_for"),
+            "{group}: {error}"
+        );
+        assert!(error.contains(problem), "{group}: {error}");
+    }
+}
 
 #[test]
 fn a_tasks_name_fits_in_a_file_name() {

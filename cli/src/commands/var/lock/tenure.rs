@@ -1,0 +1,76 @@
+//! Deadline of a held lock by the holder's own clock, and the times of its renewals.
+//!
+//! Pure. A request counts from before it was sent, so the holder's deadline is never later than the end of
+//! its lease in etcd.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Renewals within the TTL: two may fail.
+const RENEWALS: u32 = 3;
+/// Retries of a failed renewal within the TTL.
+const RETRIES: u32 = 15;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tenure {
+    ttl: Duration,
+    deadline: Instant,
+    next: Instant,
+}
+
+impl Tenure {
+    /// A lock whose request was `sent`.
+    pub(super) fn new(ttl: Duration, sent: Instant) -> Self {
+        Self {
+            ttl,
+            deadline: sent + ttl,
+            next: sent + ttl / RENEWALS,
+        }
+    }
+
+    /// Records a renewal whose request was `sent`.
+    pub(super) fn renewed(&mut self, sent: Instant) {
+        *self = Self::new(self.ttl, sent);
+    }
+
+    /// Records a failed renewal.
+    pub(super) fn failed(&mut self, now: Instant) {
+        self.next = (now + self.ttl / RETRIES).min(self.deadline);
+    }
+
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        now >= self.deadline
+    }
+
+    /// When the command has to end unless the lock is renewed before.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// When the next renewal is due.
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_its_ttl_after_the_last_renewal_was_sent() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut tenure = Tenure::new(Duration::from_secs(15), start);
+        assert_eq!((tenure.next(), tenure.deadline()), (at(5), at(15)));
+        tenure.renewed(at(5));
+        assert_eq!((tenure.next(), tenure.deadline()), (at(10), at(20)));
+        tenure.failed(at(11));
+        assert_eq!((tenure.next(), tenure.deadline()), (at(12), at(20)));
+        assert!(!tenure.is_over(at(19)));
+        tenure.failed(at(20));
+        assert_eq!(tenure.next(), at(20), "a retry is not later than the end");
+        assert!(tenure.is_over(at(20)));
+    }
+}

@@ -8,7 +8,8 @@
 //! [`mock_driver`] simulates tasks; [`exec`] runs isolated and [`raw_exec`] plain processes, each under
 //! its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
-//! [`java`] and [`qemu`] are isolated processes of one [`program`] of the node.
+//! [`java`] and [`qemu`] are isolated processes of one [`program`] of the node. [`output_copy`] is a supervisor
+//! of output alone, for tasks that other programs start.
 //!
 //! Starts and restarts are decided elsewhere (`crates/lifecycle`).
 
@@ -29,6 +30,7 @@ mod java;
 pub mod log_files;
 pub mod log_reader;
 pub mod mock_driver;
+pub mod output_copy;
 mod process_id;
 mod process_usage;
 mod program;
@@ -53,7 +55,7 @@ pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use exec::{DEFAULT_CAPS, Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
 pub use java::{Java, JavaConfig, SOURCE as JAVA_CONFIG_SOURCE};
 pub use mock_driver::MockDriver;
-pub use process_id::{boot_id, kill_session};
+pub use process_id::{ProcessId, boot_id, kill_session};
 pub use qemu::{Qemu, QemuConfig, SOURCE as QEMU_CONFIG_SOURCE};
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
 pub use resource_limits::ResourceLimits;

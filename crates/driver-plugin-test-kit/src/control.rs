@@ -21,7 +21,7 @@ pub const NO_STREAMS: &str = "no-streams";
 /// The log of calls, a line each: the method and the task's id.
 pub const CALLS: &str = "calls";
 
-/// Tells whether a fault is on.
+/// Returns whether a fault is on.
 pub(crate) fn is_on(control: Option<&Path>, fault: &str) -> bool {
     control.is_some_and(|control| control.join(fault).exists())
 }

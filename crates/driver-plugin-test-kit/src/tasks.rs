@@ -66,7 +66,7 @@ impl Task {
             .map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned()));
         let mut child = Command::new("/bin/sh")
             // The shell stays for the exit code, and takes no signal from the group.
-            .args(["-c", r#"trap : INT TERM HUP; exit=$1; shift; "$@"; echo $? > "$exit.new"; mv "$exit.new" "$exit""#])
+            .args(["-c", r#"trap : INT TERM HUP USR1 USR2; exit=$1; shift; "$@"; echo $? > "$exit.new"; mv "$exit.new" "$exit""#])
             .arg("stand-in-task")
             .arg(&exit)
             .arg(command)

@@ -33,7 +33,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// Tells whether the plugin has carried the call out is unknown.
+    /// Returns whether the outcome of the call is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, Self::Gone(_) | Self::Late { .. })
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_task_and_a_plugin_that_is_gone_are_told_apart() {
+    fn an_unknown_task_differs_from_a_plugin_that_is_gone() {
         let of = |code, text| of_status(&Status::new(code, text));
         let text = "task not found for given id";
         assert!(matches!(of(Code::Unknown, text), CallError::NoTask(_)));

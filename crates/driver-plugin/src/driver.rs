@@ -20,7 +20,7 @@ impl Driver for Plugin {
         Plugin::fingerprint(self)
     }
 
-    /// The plugin itself tells changes; only the first report is waited for.
+    /// The plugin sends changes by itself; only its first report is waited for.
     fn refresh(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let limit = self.settings.timing.quick_limit;

@@ -90,7 +90,7 @@ impl Plugin {
                 }
             };
             let Some(answer) = answer else {
-                return Err(no("the plugin does not tell the command's end"));
+                return Err(no("the plugin does not send the command's exit code"));
             };
             let ExecTaskStreamingResponse {
                 stdout,

@@ -12,7 +12,7 @@ use tracing::{debug, error, info, warn};
 
 /// Bytes of a line that are logged; a longer one is cut.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// Lines of a second that are logged: more would fill the disk with what nobody reads.
+/// Lines of a second that are logged: more would fill the disk.
 const LINES_A_SECOND: u32 = 100;
 /// Last lines that are kept for the message about a failed start, and their length.
 const TAIL_LINES: usize = 5;

@@ -35,7 +35,7 @@ pub(crate) struct Plugin {
     messages: Mutex<HashMap<String, Messages>>,
 }
 
-/// Fingerprint of a plugin that has not told its health yet.
+/// Fingerprint of a plugin that has not reported its health yet.
 const NOT_YET: &str = "the plugin has not reported its health yet";
 
 impl Plugin {
@@ -104,12 +104,12 @@ impl Plugin {
         self.set_fingerprint(found);
     }
 
-    /// Waits until the plugin has told its health.
+    /// Waits until the plugin has reported its health.
     pub(crate) async fn first_fingerprint(&self) {
         let mut fingerprints = self.fingerprint.subscribe();
-        let told = fingerprints.wait_for(|found| found.description != NOT_YET);
+        let reported = fingerprints.wait_for(|found| found.description != NOT_YET);
         // The sender is in `self`.
-        let _ = told.await;
+        let _ = reported.await;
     }
 
     pub(crate) fn usage(&self, id: &TaskId) -> Option<Usage> {

@@ -123,7 +123,7 @@ impl Records {
         Ok(())
     }
 
-    /// Tells whether a task has not ended, as far as is known.
+    /// Returns whether a task has not ended, as far as is known.
     pub(crate) fn has_running(&self) -> bool {
         self.all().iter().any(|id| self.exit(id).is_none())
     }

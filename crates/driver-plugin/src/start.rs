@@ -1,13 +1,14 @@
 //! Start of a task. Its record is written first, so that the outcome of an unanswered start can be settled.
 
 use task_drivers::{DriverAddress, StartError, TaskConfig, TaskDirs, TaskId, output_copy};
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use crate::calls::{CallError, bounded, done};
 use crate::instance::Instance;
 use crate::plugin::Plugin;
 use crate::records::TaskRecord;
-use crate::task::{Unattached, plugin_id};
+use crate::task::{RETRY_PAUSE, Unattached, plugin_id};
 use crate::wire::drivers::start_task_response::Result as StartResult;
 use crate::wire::drivers::{StartTaskRequest, StartTaskResponse};
 use crate::{msgpack, schema};
@@ -72,7 +73,7 @@ impl Plugin {
         }
     }
 
-    /// Tells whether an earlier call started the task. One whose outcome is unknown is destroyed.
+    /// Returns whether an earlier call started the task. One whose outcome is unknown is destroyed.
     async fn is_started(&self, instance: &Instance, id: &TaskId) -> Result<bool, StartError> {
         if self.records.get(id).is_none() {
             return Ok(false);
@@ -127,11 +128,8 @@ impl Plugin {
     pub(crate) fn copy_output(&self, id: &TaskId) -> std::io::Result<()> {
         let directory = self.records.directory(id);
         let mut child = output_copy::spawn(&self.settings.supervisor, &directory)?;
-        // Not a zombie when it ends. The thread waits as long as the task runs.
-        std::thread::Builder::new()
-            .name("output copy".to_owned())
-            .stack_size(64 << 10)
-            .spawn(move || child.wait())?;
+        // Not a zombie when it ends.
+        tokio::spawn(async move { child.wait().await });
         Ok(())
     }
 
@@ -174,13 +172,21 @@ impl Plugin {
 
     /// Removes an attempt that did not start. What cannot be removed now is a leftover.
     async fn clear(&self, id: &TaskId) {
-        let settled = match self.ready().await {
-            Ok(instance) => self.settle(&instance, id).await,
-            Err(reason) => Some(Unattached::Unknown(reason)),
-        };
-        match settled {
-            None => self.remove_record(id).await,
-            Some(reason) => warn!(%id, ?reason, "cannot remove a task that did not start"),
+        let deadline = Instant::now() + self.settings.timing.ready_limit;
+        loop {
+            let settled = match self.ready().await {
+                Ok(instance) => self.settle(&instance, id).await,
+                Err(reason) => Some(Unattached::Unknown(reason)),
+            };
+            match settled {
+                None => return self.remove_record(id).await,
+                Some(reason) if Instant::now() >= deadline => {
+                    warn!(%id, ?reason, "cannot remove a task that did not start");
+                    return;
+                }
+                // The process may have just ended; the next one says that it has no such task.
+                Some(_) => sleep(RETRY_PAUSE).await,
+            }
         }
     }
 

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use task_drivers::{DriverError, TaskId};
+use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use crate::calls::{CallError, within};
 use crate::plugin::Plugin;
-use crate::task::{plugin_id, wire_duration};
+use crate::task::{RETRY_PAUSE, plugin_id, wire_duration};
 use crate::wire::drivers::{SignalTaskRequest, StopTaskRequest};
+
+/// Stops that are asked of one process after another.
+const STOP_TRIES: u32 = 3;
 
 impl Plugin {
     pub(crate) async fn stop_task(
@@ -20,31 +24,39 @@ impl Plugin {
         if self.records.get(id).is_none() || self.records.exit(id).is_some() {
             return Ok(());
         }
-        let (instance, task_id) = match self.attached(id).await {
-            Ok(attached) => attached,
-            // Lost, and destroyed.
-            Err(DriverError::UnknownTask { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let request = StopTaskRequest {
-            task_id: task_id.clone(),
-            timeout: Some(wire_duration(grace)),
-            signal: signal.to_owned(),
-        };
-        debug!(%id, signal, ?grace, driver = self.name, "stopping a task");
-        let mut driver = instance.driver();
-        let limit = grace.saturating_add(instance.timing.work_limit);
-        let stopped = within("StopTask", limit, driver.stop_task(request)).await;
-        let error = match stopped {
-            Ok(_) | Err(CallError::NoTask(_)) => return Ok(()),
-            Err(error) => error,
-        };
-        warn!(%id, %error, "a task does not stop: it is destroyed");
-        let destroyed = instance.destroy(&task_id, true).await;
-        destroyed.map_err(|destroying| DriverError::StillRuns {
-            id: id.clone(),
-            reason: format!("{error}; its removal fails as well: {destroying}"),
-        })
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let (instance, task_id) = match self.attached(id).await {
+                Ok(attached) => attached,
+                // Lost, and destroyed.
+                Err(DriverError::UnknownTask { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            debug!(%id, signal, ?grace, driver = self.name, "stopping a task");
+            let request = StopTaskRequest {
+                task_id: task_id.clone(),
+                timeout: Some(wire_duration(grace)),
+                signal: signal.to_owned(),
+            };
+            let mut driver = instance.driver();
+            let limit = grace.saturating_add(instance.timing.work_limit);
+            let stopped = within("StopTask", limit, driver.stop_task(request)).await;
+            let error = match stopped {
+                Ok(_) | Err(CallError::NoTask(_)) => return Ok(()),
+                Err(CallError::Gone(_)) if tries < STOP_TRIES => {
+                    sleep(RETRY_PAUSE).await;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            warn!(%id, %error, "a task does not stop: it is destroyed");
+            let destroyed = instance.destroy(&task_id, true).await;
+            return destroyed.map_err(|destroying| DriverError::StillRuns {
+                id: id.clone(),
+                reason: format!("{error}; its removal fails as well: {destroying}"),
+            });
+        }
     }
 
     pub(crate) async fn signal_task(&self, id: &TaskId, signal: &str) -> Result<(), DriverError> {

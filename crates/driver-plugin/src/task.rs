@@ -1,15 +1,19 @@
 //! A task and the process that has to know it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost_types::Duration as WireDuration;
 use task_drivers::{DriverError, TaskId};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::calls::CallError;
 use crate::instance::Instance;
 use crate::plugin::Plugin;
+
+/// Pause before another try with a process that is gone.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Reasons why a process does not know a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,14 +116,21 @@ impl Plugin {
         &self,
         id: &TaskId,
     ) -> Result<(Arc<Instance>, String), DriverError> {
-        let instance = self
-            .ready()
-            .await
-            .map_err(|reason| self.error(id, reason))?;
-        match self.attach(&instance, id).await {
-            Ok(()) => Ok((instance, plugin_id(id))),
-            Err(Unattached::Lost(_)) => Err(DriverError::UnknownTask { id: id.clone() }),
-            Err(Unattached::Unknown(reason)) => Err(self.error(id, reason)),
+        let deadline = Instant::now() + self.settings.timing.ready_limit;
+        loop {
+            let instance = self.ready().await;
+            let instance = instance.map_err(|reason| self.error(id, reason))?;
+            match self.attach(&instance, id).await {
+                Ok(()) => return Ok((instance, plugin_id(id))),
+                Err(Unattached::Lost(_)) => {
+                    return Err(DriverError::UnknownTask { id: id.clone() });
+                }
+                Err(Unattached::Unknown(reason)) if Instant::now() >= deadline => {
+                    return Err(self.error(id, reason));
+                }
+                // The process may have just ended.
+                Err(Unattached::Unknown(_)) => sleep(RETRY_PAUSE).await,
+            }
         }
     }
 }

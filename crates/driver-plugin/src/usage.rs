@@ -58,7 +58,7 @@ fn add(usage: Usage, sample: TaskResourceUsage, since: Duration) -> Usage {
     let fields: Vec<Fields> = memory.measured_fields().collect();
     let measured = |field: Fields, value: u64| fields.contains(&field).then_some(value);
     let rest = (cpu.percent - cpu.user_mode - cpu.system_mode).max(0.0);
-    // Plugins that do not tell them apart have all of it in `percent`.
+    // Plugins that do not separate them have all of it in `percent`.
     let is_split = cpu.user_mode > 0.0 || cpu.system_mode > 0.0;
     let user = if is_split { cpu.user_mode } else { rest };
     Usage {

@@ -8,9 +8,8 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -18,6 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde::{Deserialize, Serialize};
+use tokio::process::{Child, Command};
 
 use crate::dirs::TaskDirs;
 use crate::driver::TaskConfig;
@@ -30,7 +30,11 @@ pub(crate) const REQUEST: &str = "output.json";
 pub(crate) const LOCK: &str = "output.lock";
 /// The task has ended: the process ends once the pipes are empty.
 pub(crate) const ENDED: &str = "output.ended";
+/// It has copied all of it.
+pub(crate) const DONE: &str = "output.done";
 const LOG: &str = "output.log";
+/// Time from the start of the process to its lock.
+const START_LIMIT: Duration = Duration::from_secs(2);
 /// Pause between two looks at a process that ends.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -78,7 +82,7 @@ pub fn prepare(
     Ok(Some(pipes))
 }
 
-/// Starts the process, unless it runs already. The caller waits for the child, which ends with the task.
+/// Starts the process, unless it runs already. The caller waits for the child, which ends with the task. In a tokio runtime.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -101,14 +105,19 @@ pub fn spawn(command: &SupervisorCommand, directory: &Path) -> io::Result<Child>
 }
 
 /// Lets the process end once it has copied the rest, and waits for that at most `limit`. Blocks. Returns
-/// whether it has ended.
+/// whether it has.
 pub fn finish(directory: &Path, limit: Duration) -> bool {
     if !directory.join(REQUEST).exists() || fs::write(directory.join(ENDED), "").is_err() {
         return true;
     }
-    let mut waited = Duration::ZERO;
-    while lock(directory).is_none() {
-        if waited >= limit {
+    let (mut waited, mut without) = (Duration::ZERO, Duration::ZERO);
+    while !directory.join(DONE).exists() {
+        // It may just have been started, or something has killed it.
+        without = match lock(directory) {
+            Some(_) => without + POLL,
+            None => Duration::ZERO,
+        };
+        if waited >= limit || without >= START_LIMIT {
             return false;
         }
         std::thread::sleep(POLL);
@@ -134,6 +143,7 @@ mod tests {
     use std::io::Write as _;
 
     use model::AllocId;
+    use model::job::LogConfig;
 
     use super::*;
     use crate::dirs::AllocDirs;
@@ -151,7 +161,14 @@ mod tests {
         let dirs = AllocDirs::new(folder.path(), id.alloc_id).task("web");
         fs::create_dir_all(&dirs.logs).unwrap();
         fs::create_dir(&records).unwrap();
-        let config = TaskConfig::new(id);
+        let config = TaskConfig {
+            logs: LogConfig {
+                max_files: 2,
+                max_file_size_mib: 1,
+                disabled: false,
+            },
+            ..TaskConfig::new(id)
+        };
         let pipes = prepare(&records, &config, &dirs).unwrap().unwrap();
         let copying = {
             let records = records.clone();
@@ -163,9 +180,6 @@ mod tests {
         }
         let mut pipe = OpenOptions::new().write(true).open(&pipes.stderr).unwrap();
         pipe.write_all(b"bad").unwrap();
-        while lock(&records).is_some() {
-            std::thread::sleep(POLL);
-        }
         assert!(finish(&records, Duration::from_secs(20)));
         copying.join().unwrap().unwrap();
         let read = |name: &str| fs::read_to_string(dirs.logs.join(name)).unwrap();

@@ -123,7 +123,24 @@ async fn a_killed_copy_of_output_is_no_end_of_the_task() {
     nix::sys::signal::kill(copier, nix::sys::signal::Signal::SIGKILL).unwrap();
     let (_plugins, driver) = fixture.driver().await;
     crate::fixture::recover(driver.as_ref(), &task).await;
+    // Until then the pipe has no reader, and a task that writes is ended by that.
+    wait_for("the reader of the pipe", LIMIT, async || {
+        let copiers = fixture.copier_pids();
+        copiers
+            .iter()
+            .any(|pid| has_open(*pid, "stdout.fifo"))
+            .then_some(())
+    })
+    .await;
     fs::write(task.dirs.as_ref().unwrap().root.join("end"), "").unwrap();
     assert_eq!(wait(driver.as_ref(), &task.id).await.code, 0);
     assert_eq!(fixture.output(&task.id, "stdout"), "ready\nover\n");
+}
+
+fn has_open(pid: i32, name: &str) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    let mut paths = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    paths.any(|path| path.ends_with(name))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use driver_plugin::{PluginConfig, Plugins, Settings, Timing};
 use driver_plugin_test_kit::control::CALLS;
+use model::job::LogConfig;
 use model::{AllocId, ExitResult};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -116,6 +117,11 @@ impl Fixture {
         TaskConfig {
             config: object(config),
             dirs: Some(dirs),
+            logs: LogConfig {
+                max_files: 2,
+                max_file_size_mib: 1,
+                disabled: false,
+            },
             ..TaskConfig::new(id)
         }
     }

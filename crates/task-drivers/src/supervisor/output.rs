@@ -8,18 +8,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::Flock;
 use nix::unistd::setsid;
 
 use super::files;
 use super::logs::STREAMS;
 use super::run::reset_signals;
 use crate::log_files::RotatingLog;
-use crate::output_copy::{CopyRequest, ENDED, REQUEST, lock};
+use crate::output_copy::{CopyRequest, DONE, ENDED, REQUEST, lock};
 
 /// Capacity of a pipe.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Interval of looks for the task's end. Output that comes within two of them is copied.
 const POLL: Duration = Duration::from_millis(100);
+/// Tries to take the lock, and the pause between them.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(7);
 
 /// Detaches from the agent and copies until the task has ended, or its directory is gone.
 pub(super) fn run(directory: &Path) -> io::Result<()> {
@@ -30,7 +34,7 @@ pub(super) fn run(directory: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn copy(directory: &Path) -> io::Result<()> {
-    let Some(_lock) = lock(directory) else {
+    let Some(_lock) = take_lock(directory) else {
         return Ok(());
     };
     let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no output.json");
@@ -62,7 +66,20 @@ pub(crate) fn copy(directory: &Path) -> io::Result<()> {
         }
         before = now;
     }
+    // Fails without the directory, whose removal ends the wait as well.
+    let _ = std::fs::write(directory.join(DONE), "");
     Ok(())
+}
+
+/// Takes the directory's lock; `None`: another such process has it. An agent that looks has it for a moment.
+fn take_lock(directory: &Path) -> Option<Flock<File>> {
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = lock(directory) {
+            return Some(lock);
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+    None
 }
 
 /// Reads without end. A full disk does not stop it, because a full pipe would stop the task.

@@ -1,14 +1,9 @@
 //! Settings of plugins: the sections `[plugins.<file name>]` of a node's configuration file.
-//!
-//! An agent prints the sections with the doc comments of [`SOURCE`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-
-/// The source of the section, for a configuration file that explains itself.
-pub const SOURCE: &str = include_str!("config.rs");
 
 /// Settings of one plugin, as Nomad's `plugin "name" { args = [], config {} }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@ use task_drivers::{DriverError, TaskId};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::calls::CallError;
 use crate::instance::Instance;
 use crate::plugin::Plugin;
 
@@ -140,14 +139,4 @@ pub(crate) fn wire_duration(duration: std::time::Duration) -> WireDuration {
         seconds: i64::MAX,
         nanos: 0,
     })
-}
-
-impl From<CallError> for Unattached {
-    fn from(error: CallError) -> Self {
-        if error.is_unknown() {
-            Self::Unknown(error.to_string())
-        } else {
-            Self::Lost(error.to_string())
-        }
-    }
 }

@@ -83,7 +83,7 @@ async fn play(suite: &mut Suite, plugins: &std::path::Path) -> Result<()> {
     let plugin = pid_of_plugin(plugins)?;
     ensure!(
         std::process::Command::new("kill")
-            .args(["-9", &plugin])
+            .args(["-9", plugin.as_str()])
             .status()?
             .success()
     );

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{AllocId, ExitResult};
 use prost::Message as _;
@@ -23,6 +24,9 @@ const TASK: &str = "task.json";
 const HANDLE: &str = "handle";
 const EXIT: &str = "exit.json";
 const ADDRESS: &str = "address.json";
+/// Tries to remove a directory, and the pause between them.
+const REMOVE_TRIES: u32 = 10;
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The last process of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,9 +114,16 @@ impl Records {
 
     pub(crate) fn remove(&self, id: &TaskId) -> io::Result<()> {
         let directory = self.directory(id);
-        match fs::remove_dir_all(&directory) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match fs::remove_dir_all(&directory) {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                // The process that copies the output may be making its files.
+                Err(_) if tries < REMOVE_TRIES => std::thread::sleep(REMOVE_PAUSE),
+                Err(error) => return Err(error),
+            }
         }
         // The directories of the task and the allocation, if this was their last attempt.
         for parent in directory.ancestors().skip(1).take(2) {
@@ -199,7 +210,7 @@ mod tests {
             task_id: "x".to_owned(),
         };
         records.put(&id, &record).unwrap();
-        assert_eq!(records.all(), [id.clone()]);
+        assert_eq!(records.all(), std::slice::from_ref(&id));
         assert_eq!(records.get(&id), Some(record));
         assert!(records.handle(&id).is_none() && records.has_running());
         let handle = TaskHandle {

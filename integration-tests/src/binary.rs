@@ -37,6 +37,11 @@ pub fn csi_driver() -> PathBuf {
     kafila().with_file_name("csi-dir-driver")
 }
 
+/// Returns the path of the plugin with a task driver, which is built with the tests.
+pub fn driver_plugin() -> PathBuf {
+    kafila().with_file_name("stand-in-plugin")
+}
+
 fn build(profile: &Path) {
     let mut build = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     build.args([

@@ -272,6 +272,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "docker-driver",
         &["model", "blocking", "service-kit", "task-drivers"],
     ),
+    (
+        "driver-plugin",
+        &[
+            "backoff",
+            "blocking",
+            "model",
+            "service-kit",
+            "task-drivers",
+        ],
+    ),
+    ("driver-plugin-test-kit", &["driver-plugin"]),
     ("fingerprint", &["model", "task-drivers"]),
     (
         "task-runner",
@@ -384,6 +395,7 @@ const SERVICE: &[&str] = &[
     "csi-node",
     "csi-volumes",
     "docker-driver",
+    "driver-plugin",
     "dry-run",
     "event-stream",
     "fingerprint",

@@ -9,7 +9,8 @@
 //! its own [`supervisor`], a small process that
 //! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
 //! [`java`] and [`qemu`] are isolated processes of one [`program`] of the node; what they leave to
-//! [`exec`], and that to [`raw_exec`], is in `operations_of`.
+//! [`exec`], and that to [`raw_exec`], is in `operations_of`. [`output_copy`] is a supervisor of output alone,
+//! for tasks that other programs start.
 //!
 //! Starts and restarts are decided elsewhere (`crates/lifecycle`).
 
@@ -33,6 +34,7 @@ mod java;
 pub mod log_files;
 pub mod log_reader;
 pub mod mock_driver;
+pub mod output_copy;
 mod process_id;
 mod process_usage;
 mod program;
@@ -57,7 +59,7 @@ pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use exec::{DEFAULT_CAPS, Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};
 pub use java::{Java, JavaConfig, SOURCE as JAVA_CONFIG_SOURCE};
 pub use mock_driver::MockDriver;
-pub use process_id::{boot_id, kill_session};
+pub use process_id::{ProcessId, boot_id, kill_session};
 pub use qemu::{Qemu, QemuConfig, SOURCE as QEMU_CONFIG_SOURCE};
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
 pub use resource_limits::ResourceLimits;

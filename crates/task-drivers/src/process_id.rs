@@ -11,15 +11,15 @@ pub(crate) const MARKER: &str = "KAFILA_TASK_ID";
 
 /// A process of the current boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProcessId {
-    pub(crate) pid: i32,
+pub struct ProcessId {
+    pub pid: i32,
     /// Clock ticks from boot to the process's start; differs when the pid is reused.
-    pub(crate) start_ticks: u64,
+    pub start_ticks: u64,
 }
 
 impl ProcessId {
     /// Looks the process up, zombies included; `None`: there is none.
-    pub(crate) fn of(pid: i32) -> Option<Self> {
+    pub fn of(pid: i32) -> Option<Self> {
         let stat = Process::new(pid).ok()?.stat().ok()?;
         Some(Self {
             pid,
@@ -28,14 +28,17 @@ impl ProcessId {
     }
 
     /// Returns whether the process runs; a zombie does not.
-    pub(crate) fn is_alive(self) -> bool {
+    pub fn is_alive(self) -> bool {
         let stat = Process::new(self.pid).and_then(|process| process.stat());
         stat.is_ok_and(|stat| stat.starttime == self.start_ticks && !is_dead(stat.state))
     }
 
     /// Sends a signal, unless the process is gone. Check and signal are not atomic; only the parent,
     /// which can delay the reuse of the pid, signals without that race.
-    pub(crate) fn signal(self, signal: Signal) -> nix::Result<()> {
+    ///
+    /// # Errors
+    /// The process is gone, or another user's.
+    pub fn signal(self, signal: Signal) -> nix::Result<()> {
         if self.is_alive() {
             kill(Pid::from_raw(self.pid), signal)
         } else {

@@ -23,6 +23,7 @@ mod e2e_introduction;
 mod e2e_job_operations;
 mod e2e_operator;
 mod e2e_plan;
+mod e2e_plugins;
 mod e2e_preemption;
 mod e2e_rollout;
 mod e2e_sdk;

@@ -32,7 +32,8 @@ use tracing::{error, warn};
 
 use self::machine::Machine;
 use self::parts::{
-    Parts, certified_id, make_drivers, make_networks, node_meta, open_vault, open_volumes, probes,
+    Parts, built_in_drivers, certified_id, make_drivers, make_networks, node_meta, open_vault,
+    open_volumes, probes,
 };
 use self::serving::{Listeners, serve_all};
 use crate::allocations::agent::Agent;
@@ -141,7 +142,7 @@ impl App {
             .open(&ids, certified, metrics.local_state.clone())
             .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
-        let drivers = make_drivers(&config, &opened);
+        let (drivers, driver_plugins) = make_drivers(&config, &opened).await;
         let state_dir = opened.state_dir.as_deref();
         let artifacts = drivers::artifacts(&config.artifact, state_dir, &metrics.artifacts)?;
         let vault = open_vault(&config)?;
@@ -156,6 +157,7 @@ impl App {
             machine: Machine {
                 address,
                 drivers,
+                driver_plugins,
                 offers,
                 networks: make_networks(&config, &opened),
                 volumes,
@@ -198,7 +200,8 @@ impl App {
             artifacts: None,
             machine: Machine {
                 address: NO_SERVER.to_owned(),
-                drivers: make_drivers(&config, &opened),
+                drivers: built_in_drivers(&config, &opened),
+                driver_plugins: Default::default(),
                 offers: Offers::default(),
                 networks: None,
                 volumes: None,
@@ -415,6 +418,7 @@ impl App {
             // The next run of the agent sends the rest.
             let _ = timeout(LAST_REPORTS_LIMIT, self.context.tasks.reporter.drained()).await;
             self.context.tasks.state.close().await;
+            self.machine.driver_plugins.close().await;
             ended.cancel();
         };
         let (served, watched, (), (), (), (), (), (), (), (), ()) = tokio::join!(

@@ -7,6 +7,7 @@ pub use alloc_network::NetworkConfig;
 pub use artifact_fetch::ArtifactConfig;
 pub use consul::ConsulConfig;
 pub use docker_driver::EngineConfig;
+pub use driver_plugin::PluginConfig;
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
 use lifecycle::Limits;
 use lifecycle::gc::Thresholds;
@@ -40,6 +41,11 @@ fingerprint::config! {
         /// Value of `${node.region}` in tasks; the region of the cluster, which is the gateways' `tls.region`.
         pub region: String = "global".to_owned(),
         pub drivers: DriversConfig = DriversConfig::default(),
+        /// Directory of plugins, absolute: every executable file in it provides a task driver. Unset: none.
+        pub plugin_dir: Option<PathBuf> = None,
+        /// Settings of plugins by file name, as in `[plugins.nomad-driver-x]`: `args`, arguments of the program,
+        /// and `config`, a table of the plugin's own settings.
+        pub plugins: std::collections::BTreeMap<String, PluginConfig> = Default::default(),
         pub network: NetworkConfig = NetworkConfig::default(),
         pub vault: VaultConfig = VaultConfig::default(),
         pub consul: ConsulConfig = ConsulConfig::default(),
@@ -168,6 +174,10 @@ impl Config {
             ("drivers.docker.", self.drivers.docker.check()),
             ("drivers.podman.", self.drivers.podman.check()),
             ("drivers.qemu.", self.drivers.qemu.check()),
+            (
+                "",
+                driver_plugin::config::check(self.plugin_dir.as_deref(), &self.plugins),
+            ),
             ("network.", self.network.check()),
             ("vault.", self.vault.check()),
             ("consul.", self.consul.check()),
@@ -256,6 +266,30 @@ mod tests {
         };
         assert_eq!(config.drivers.podman, want);
         assert_eq!(config.drivers.docker, EngineConfig::default());
+    }
+
+    #[test]
+    fn settings_of_a_plugin_are_free_and_its_directory_is_needed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "plugin_dir = \"/opt/plugins\"\n[plugins.nomad-driver-x]\nargs = [\"-v\"]\n\
+                    [plugins.nomad-driver-x.config]\nEnabled = true\nlimits = { most = 5 }\n";
+        std::fs::write(file.path(), text).unwrap();
+        let config: Config =
+            service_kit::config::load("client-node", Some(file.path()), &[]).unwrap();
+        let plugin = &config.plugins["nomad-driver-x"];
+        assert_eq!(plugin.args, ["-v"]);
+        let want = serde_json::json!({"Enabled": true, "limits": {"most": 5}});
+        assert_eq!(serde_json::Value::Object(plugin.config.clone()), want);
+        assert!(config.check().is_ok());
+        let config = Config {
+            plugin_dir: None,
+            ..config
+        };
+        let message = config.check().unwrap_err().to_string();
+        assert!(
+            message.starts_with("`plugins`: \"nomad-driver-x\" has settings"),
+            "{message}"
+        );
     }
 
     #[test]

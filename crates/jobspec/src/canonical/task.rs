@@ -128,7 +128,7 @@ fn driver(check: &mut Check, path: &Path, driver: Option<&str>, task: &str) -> S
     } else if !driver_config::is_known(driver) {
         check.warn(format!(
             "Task {task:?}: nodes of this version have no driver {driver:?}, so its group waits for \
-             another node. Drivers of this version: {known}"
+             a node with a plugin that provides it. Drivers of this version: {known}"
         ));
     }
     driver.to_owned()

@@ -10,9 +10,9 @@ use task_drivers::{
 };
 use task_runner::Drivers;
 
-use crate::ARTIFACT_SUBCOMMAND;
-use crate::config::{ArtifactConfig, DriversConfig, EngineConfig};
+use crate::config::{ArtifactConfig, Config, DriversConfig, EngineConfig};
 use crate::error::Error;
+use crate::{ARTIFACT_SUBCOMMAND, SUPERVISOR_SUBCOMMAND};
 
 /// Facts about the node for its drivers.
 pub(super) struct NodeInfo<'a> {
@@ -35,13 +35,7 @@ pub(super) fn drivers(
         drivers.insert(mock.name(), Arc::new(mock));
     }
     if let Some(state_dir) = node.state_dir {
-        let supervisor = match config.supervisor.as_slice() {
-            [] => SupervisorCommand::own_program(own_subcommand),
-            [program, args @ ..] => SupervisorCommand {
-                program: program.into(),
-                args: args.iter().map(Into::into).collect(),
-            },
-        };
+        let supervisor = supervisor(config, own_subcommand);
         let mut settings = RawExecSettings::new(supervisor, state_dir.join("tasks"));
         settings.enabled = config.raw_exec;
         let parent = Some(config.cgroup_parent.clone());
@@ -85,6 +79,45 @@ pub(super) fn drivers(
         drivers.extend(all.map(|driver| (driver.name(), driver)));
     }
     drivers
+}
+
+fn supervisor(config: &DriversConfig, own_subcommand: &str) -> SupervisorCommand {
+    match config.supervisor.as_slice() {
+        [] => SupervisorCommand::own_program(own_subcommand),
+        [program, args @ ..] => SupervisorCommand {
+            program: program.into(),
+            args: args.iter().map(Into::into).collect(),
+        },
+    }
+}
+
+/// Starts the node's plugins. None has the name of a driver in `built_in` that is turned on.
+pub(super) async fn plugins(
+    config: &Config,
+    node: &NodeInfo<'_>,
+    built_in: &Drivers,
+) -> driver_plugin::Plugins {
+    let (Some(plugin_dir), Some(state_dir)) = (config.plugin_dir.clone(), node.state_dir) else {
+        return Default::default();
+    };
+    let drivers = &config.drivers;
+    let is_off = |name: &str| match name {
+        "docker" => !drivers.docker.enabled,
+        "podman" => !drivers.podman.enabled,
+        _ => false,
+    };
+    let built_in = built_in.keys().filter(|name| !is_off(name));
+    driver_plugin::Plugins::start(driver_plugin::Settings {
+        plugin_dir,
+        plugins: config.plugins.clone(),
+        state_dir: state_dir.join("plugins"),
+        node_id: node.node_id.clone(),
+        node_name: node.node_name.clone(),
+        supervisor: supervisor(drivers, SUPERVISOR_SUBCOMMAND),
+        built_in: built_in.map(|name| (*name).to_owned()).collect(),
+        timing: Default::default(),
+    })
+    .await
 }
 
 /// Opens the node's downloads; `None` on a node without storage.

@@ -27,6 +27,7 @@ use crate::node_meta::NodeMeta;
 pub(super) struct Machine {
     pub(super) address: String,
     pub(super) drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    pub(super) driver_plugins: driver_plugin::Plugins,
     pub(super) offers: Offers,
     /// `None` on a simulated node.
     pub(super) networks: Option<Arc<Networks>>,
@@ -53,6 +54,7 @@ impl Machine {
             .collect();
         let mut probed = self.offered().clone();
         probed.extend(self.probes.iter().flat_map(Probe::attributes));
+        probed.extend(self.driver_plugins.attributes());
         let mut plugins = Plugins::default();
         if let Some(volumes) = &self.volumes {
             probed.insert(model::csi::CSI_ATTRIBUTE.to_owned(), "true".to_owned());
@@ -118,6 +120,7 @@ impl Machine {
         let settings = config.fingerprint();
         let mut plugins = self.volumes.as_ref().map(|it| it.registry.changes());
         let mut meta = self.meta.changes();
+        let mut drivers = self.driver_plugins.changes();
         let mut rng = context.tasks.ids.rng();
         let mut answer: Option<Refresh> = None;
         loop {
@@ -145,6 +148,7 @@ impl Machine {
                     }
                 }
                 () = changed_in(Some(&mut meta)) => {}
+                () = changed_in(Some(&mut drivers)) => {}
                 () = changed_in(plugins.as_mut()) => {}
             }
         }

@@ -98,13 +98,32 @@ pub(super) fn node_meta(config: &Config, opened: &Opened) -> Arc<NodeMeta> {
     Arc::new(NodeMeta::new(fixed, dynamic))
 }
 
-pub(super) fn make_drivers(config: &Config, opened: &Opened) -> Drivers {
-    let node = drivers::NodeInfo {
+/// Returns the agent's own drivers.
+pub(super) fn built_in_drivers(config: &Config, opened: &Opened) -> Drivers {
+    drivers::drivers(
+        &config.drivers,
+        &node_info(config, opened),
+        SUPERVISOR_SUBCOMMAND,
+    )
+}
+
+/// Returns the agent's own drivers, and those of plugins.
+pub(super) async fn make_drivers(
+    config: &Config,
+    opened: &Opened,
+) -> (Drivers, driver_plugin::Plugins) {
+    let mut all = built_in_drivers(config, opened);
+    let plugins = drivers::plugins(config, &node_info(config, opened), &all).await;
+    all.extend(plugins.drivers());
+    (all, plugins)
+}
+
+fn node_info<'a>(config: &Config, opened: &'a Opened) -> drivers::NodeInfo<'a> {
+    drivers::NodeInfo {
         state_dir: opened.state_dir.as_deref(),
         node_id: opened.identity.node_id.to_string(),
         node_name: config.name.clone().unwrap_or_default(),
-    };
-    drivers::drivers(&config.drivers, &node, SUPERVISOR_SUBCOMMAND)
+    }
 }
 
 /// Returns the node's id in its certificate; `None` without TLS.

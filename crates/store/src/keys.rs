@@ -33,6 +33,9 @@ pub const DEFAULT_PREFIX: &str = "/kafila/v1/";
 const SCHEDULER_CONFIG: &str = "scheduler-config";
 const KEYRING: &str = "keyring/workload-identity";
 
+/// A kind of key that is named by a variable.
+type OfVariable = fn(VariableKey) -> Key;
+
 const LOCK_HOLDERS: &str = "lock-holders";
 const LOCK_DELAYS: &str = "lock-delays";
 
@@ -163,7 +166,7 @@ impl Keyspace {
         let lossy = || String::from_utf8_lossy(text).into_owned();
         let foreign = || KeyError::Foreign(lossy());
         let full = std::str::from_utf8(text).map_err(|_| KeyError::Malformed(lossy()))?;
-        let beside: [(String, fn(VariableKey) -> Key); 3] = [
+        let beside: [(String, OfVariable); 3] = [
             (self.variables(), Key::Variable),
             (self.beside(LOCK_HOLDERS), Key::LockHolder),
             (self.beside(LOCK_DELAYS), Key::LockDelay),

@@ -1,22 +1,21 @@
 //! Schemas of a plugin: turn a block of settings into the value that the plugin expects.
 //!
-//! Pure. `types` reads type expressions and converts values, `literal` reads fixed values. A problem names the
-//! field, as in `volumes[0].target`, and the fix.
+//! Pure. `types` reads type expressions and converts values, `literal` reads fixed values; `path` names
+//! fields. A problem names the field, as in `volumes[0].target`, and the fix.
 //!
 //! Source: the behaviour that the public documentation of HCL's decoder describes.
 
 mod literal;
+mod path;
 mod types;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use self::path::{DEPTH_MAX, join};
 use self::types::Type;
 use crate::wire::hclspec::{BlockMap, Spec, spec};
-
-/// Deepest nesting of a schema; a plugin may send any.
-const DEPTH_MAX: usize = 32;
 
 type Body = Map<String, Value>;
 
@@ -247,13 +246,6 @@ fn part(spec: &Spec) -> Result<&spec::Block, String> {
 
 fn nested(spec: Option<&Spec>) -> Result<&Spec, String> {
     spec.ok_or_else(|| "the plugin's schema has a block without content".to_owned())
-}
-
-fn join(path: &str, name: &str) -> String {
-    match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
-    }
 }
 
 #[cfg(test)]

@@ -130,8 +130,8 @@ async fn read(api: &Api, alloc_id: &str) -> Result<(i32, u64)> {
     };
     let (pid, greeting) = start.split_once(' ').context("the start has two parts")?;
     ensure!(greeting == "hello from task", "{greeting}");
-    let lines = log.lines().filter_map(|line| line.strip_prefix("line "));
-    let last = lines.last().context("no line yet")?;
+    let mut lines = log.lines().filter_map(|line| line.strip_prefix("line "));
+    let last = lines.next_back().context("no line yet")?;
     Ok((pid.parse()?, last.parse()?))
 }
 

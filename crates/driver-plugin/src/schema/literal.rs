@@ -3,7 +3,7 @@
 use hcl_edit::expr::{Expression, ObjectKey, UnaryOperator};
 use serde_json::{Map, Number, Value};
 
-use super::DEPTH_MAX;
+use super::path::DEPTH_MAX;
 
 /// Returns the value of an expression.
 ///

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hcl_edit::expr::{Expression, Object, ObjectKey};
 use serde_json::{Map, Value};
 
-use super::join;
+use super::path::{DEPTH_MAX, join};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
@@ -32,7 +32,7 @@ impl Type {
     }
 
     fn of(expression: &Expression, depth: usize) -> Option<Self> {
-        if depth > super::DEPTH_MAX {
+        if depth > DEPTH_MAX {
             return None;
         }
         match expression {

@@ -73,8 +73,10 @@ pub(super) fn check_awaited(check: &mut Check, path: &Path, services: &[Service]
 
 /// Returns whether a check of the task counts: in its own services, or in those of the group that name it.
 fn has_check(services: &[Service], task: &Task) -> bool {
-    let counts = |it: &&model::service::ServiceCheck| it.on_update != OnUpdate::Ignore;
-    let own = task.services.iter().flat_map(|service| &service.checks);
+    let own = task
+        .services
+        .iter()
+        .flat_map(|service| service.checks.iter());
     let of_group = services.iter().flat_map(|service| {
         let checks = service.checks.iter();
         checks.filter(|check| {
@@ -82,5 +84,6 @@ fn has_check(services: &[Service], task: &Task) -> bool {
             named.find(|name| !name.is_empty()) == Some(&task.name)
         })
     });
-    own.filter(counts).next().is_some() || of_group.filter(counts).next().is_some()
+    own.chain(of_group)
+        .any(|check| check.on_update != OnUpdate::Ignore)
 }

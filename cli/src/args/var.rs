@@ -169,7 +169,7 @@ pub struct Lock {
     #[arg(long)]
     pub verbose: bool,
     /// The variable's path, then the command and its arguments
-    #[arg(value_name = "PATH COMMAND", required = true, num_args = 2.., trailing_var_arg = true)]
+    #[arg(value_name = "PATH COMMAND", required = true, num_args = 1.., trailing_var_arg = true)]
     pub words: Vec<String>,
 }
 

@@ -99,7 +99,7 @@ async fn the_ca_of_nodes_issues_certificates_of_nodes_only() {
     )
     .await;
     said.ended(1)
-        .complained(&["permit no \"gateway.eu.kafila\"", "node.eu.kafila"]);
+        .complained(&["no certificate for \"gateway.eu.kafila\"", "node.eu.kafila"]);
     run(
         folder.path(),
         &format!("tls cert create -role=node {flags}"),

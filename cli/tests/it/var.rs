@@ -131,14 +131,10 @@ async fn an_example_is_written_once_and_can_be_stored() {
 }
 
 #[tokio::test]
-async fn locks_are_refused_by_name() {
+async fn a_lock_without_a_command_is_not_acquired() {
     let said = kafila("var lock a/b").at(UNREACHABLE).await;
-    assert_ne!(said.code, 0);
-    assert!(
-        said.stderr.contains("locks of variables are not kept"),
-        "{}",
-        said.stderr
-    );
+    said.ended(1)
+        .complained(&["no command: write it after the path"]);
 }
 
 #[tokio::test]

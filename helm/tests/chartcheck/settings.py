@@ -13,7 +13,7 @@ OWN_OF_NODE = OWN | {"gateways", "data_dir", "region", "stop_tasks_on_exit", "ho
 OWN_OF_GATEWAY = OWN | {"node_ca_cert_file", "node_ca_key_file", "keyring_key_file"}
 OWN_DRIVERS = {"raw_exec", "mock_driver", "cgroup_parent"}
 # Tables with keys of the operator's choice.
-FREE = {"meta", "host_networks", "log_options"}
+FREE = {"meta", "host_networks", "log_options", "plugins"}
 
 # Settings that could not be compared, for the last lines of the output.
 NOTES = set()

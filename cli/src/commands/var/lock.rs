@@ -39,6 +39,12 @@ pub(super) async fn run(context: &Context, args: &Lock) -> Result<Exit, Error> {
     let [path, command @ ..] = args.words.as_slice() else {
         return Err(Error::text("no variable: write its path, then a command"));
     };
+    if command.is_empty() {
+        let text = format!(
+            "no command: write it after the path, as in 'kafila var lock {path} ./migrate.sh'"
+        );
+        return Err(Error::text(text));
+    }
     let held = Held {
         context,
         args,

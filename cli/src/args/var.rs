@@ -155,7 +155,7 @@ pub struct Lock {
     /// Time without a renewal after which the lock is lost, 10s to 24h
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub ttl: Duration,
-    /// Time after a loss in which nobody can acquire the lock
+    /// Time after a loss in which the lock cannot be acquired
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = any_duration)]
     pub delay: Duration,
     /// Failed requests in a row before the command gives up; 0: no limit

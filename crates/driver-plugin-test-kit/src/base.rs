@@ -1,7 +1,7 @@
 //! The plugin's identity and settings.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use driver_plugin::wire::base::base_plugin_server::BasePlugin;
 use driver_plugin::wire::base::{
@@ -25,7 +25,7 @@ use crate::tasks::Tasks;
 pub(crate) struct StandIn {
     pub(crate) options: Options,
     pub(crate) greeting: Mutex<String>,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: Arc<Tasks>,
     /// Notified when the plugin is asked to end.
     pub(crate) ended: Notify,
 }
@@ -35,7 +35,7 @@ impl StandIn {
         Self {
             options,
             greeting: Mutex::default(),
-            tasks: Tasks::default(),
+            tasks: Arc::default(),
             ended: Notify::new(),
         }
     }

@@ -3,11 +3,16 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// No call is answered.
 pub const HANG: &str = "hang";
 /// A start starts the task, and is not answered.
 pub const START_HANGS: &str = "start-hangs";
+/// A start takes [`SLOW`], also when its caller has given up.
+pub const START_SLOW: &str = "start-slow";
+/// Time of a slow start.
+pub const SLOW: Duration = Duration::from_secs(1);
 /// A start starts the task, then the process ends.
 pub const START_DIES: &str = "start-dies";
 /// A start fails; the file's text is the reason, and `retry` in it makes it recoverable.

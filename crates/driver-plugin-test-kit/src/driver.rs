@@ -1,6 +1,7 @@
 //! The driver's calls.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use driver_plugin::wire::drivers::driver_capabilities::FsIsolation;
@@ -20,7 +21,8 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::base::{StandIn, attr, block_attrs, object, or_else};
 use crate::control::{
-    self, NO_STREAMS, RECOVERY_FAILS, START_DIES, START_FAILS, START_HANGS, UNHEALTHY,
+    self, NO_STREAMS, RECOVERY_FAILS, SLOW, START_DIES, START_FAILS, START_HANGS, START_SLOW,
+    UNHEALTHY,
 };
 use crate::decode::decode;
 use crate::options::Options;
@@ -191,8 +193,20 @@ impl Driver for StandIn {
             return Err(start_error(&reason));
         }
         let block = decode(&config.msgpack_driver_config).map_err(Status::invalid_argument)?;
-        let task = Task::start(&config, &block)?;
-        self.tasks.put(&config.id, Some(task.clone()));
+        let is_slow = self.is_on(START_SLOW);
+        let (tasks, of) = (Arc::clone(&self.tasks), config.clone());
+        // A Go program goes on when the caller has given up.
+        let starting = tokio::spawn(async move {
+            if is_slow {
+                sleep(SLOW).await;
+            }
+            let task = Task::start(&of, &block)?;
+            tasks.put(&of.id, Some(task.clone()));
+            Ok::<_, Status>(task)
+        });
+        let task = starting
+            .await
+            .map_err(|error| Status::internal(error.to_string()))??;
         if self.is_on(START_DIES) {
             std::process::exit(4);
         }

@@ -27,8 +27,8 @@ pub struct Settings {
 /// Durations; tests shorten them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// From the start of a process to the line of its handshake, and to the end of its set-up. Source: none;
-    /// Nomad waits for a minute, and an agent of that starts slowly.
+    /// From the start of a process to the line of its handshake, and to the end of its set-up. Nomad
+    /// waits for a minute; the agent's start waits for it, too.
     pub start_limit: Duration,
     /// Timeout of a call that answers from memory.
     pub quick_limit: Duration,

@@ -1,7 +1,7 @@
 //! Start of a task. Its record is written first, so that the outcome of an unanswered start can be settled.
 
 use task_drivers::{DriverAddress, StartError, TaskConfig, TaskDirs, TaskId, output_copy};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
 use crate::calls::{CallError, bounded, done};
@@ -47,12 +47,16 @@ impl Plugin {
         let request = StartTaskRequest {
             task: Some(task.clone()),
         };
-        let mut driver = instance.driver();
+        let answering = answer(&instance, request);
+        tokio::pin!(answering);
         // Without a deadline: a driver may load an image for a long time.
         let answer = tokio::select! {
-            answer = driver.start_task(request) => done(answer),
-            () = instance.gone.cancelled() => Err(CallError::Gone("its process has ended".to_owned())),
+            answer = &mut answering => answer,
             () = config.cancel.cancelled() => {
+                // What has started already ends at once.
+                let _ = self.settle(&instance, &id).await;
+                // The driver goes on without its caller, and may start the task yet: it is removed after that.
+                let _ = timeout(instance.timing.work_limit, answering).await;
                 self.clear(&id).await;
                 return Err(failed("the task was stopped during its start".to_owned(), false));
             }
@@ -196,6 +200,17 @@ impl Plugin {
         if let Ok(Err(error)) = removed {
             warn!(%id, %error, "cannot remove the record of a task");
         }
+    }
+}
+
+async fn answer(
+    instance: &Instance,
+    request: StartTaskRequest,
+) -> Result<StartTaskResponse, CallError> {
+    let mut driver = instance.driver();
+    tokio::select! {
+        answer = driver.start_task(request) => done(answer),
+        () = instance.gone.cancelled() => Err(CallError::Gone("its process has ended".to_owned())),
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! In reading order: [`Keyring`] is the state of all of it. [`signer`] reads the file of key-encryption keys
 //! and has the active signing key, [`maintenance`] is the loop that rotates keys, and `requests` answers
-//! operators. [`variables`] reads, changes and seals variables, and `variable_requests` answers requests on them. The crate `workload-identity` decides about
-//! rotation, the crate `admission` about requests.
+//! operators. [`variables`] reads, changes and seals variables, and [`variable_requests`] answers requests on
+//! them. The crate `workload-identity` decides about rotation, the crate `admission` about requests.
 
 mod keyring;
 pub mod keys;

@@ -87,7 +87,7 @@ impl Locked {
     }
 
     /// Decides on an acquisition. `Some`: the request is a repeated one, which holds the lock already; it has
-    /// to be renewed. `None`: nobody has the lock, and both keys are to be created.
+    /// to be renewed. `None`: the lock is free, and both keys are to be created.
     ///
     /// # Errors
     /// Another holds the lock, or it is in its delay.

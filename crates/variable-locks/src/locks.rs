@@ -78,7 +78,7 @@ impl<'a> Locks<'a> {
         let variable = &request.variable;
         variables::check_key(variable)?;
         check_id(&request.lock_id)?;
-        let mut snapshot = self.core.snapshot(false).await?;
+        let mut snapshot = self.core.snapshot(true).await?;
         for _ in 0..ATTEMPTS_MAX {
             let locked = self.read(variable).await?;
             let repeated = locked
@@ -87,6 +87,8 @@ impl<'a> Locks<'a> {
             if repeated.is_some() {
                 return self.renew(variable, &request.lock_id).await;
             }
+            // Before the leases: those of a refused request would stay for their whole time.
+            let joined: Vec<Write> = namespace(&snapshot, variable)?.into_iter().collect();
             let leases = self.grant(request).await?;
             let lock = VariableLock {
                 id: request.lock_id.clone(),
@@ -96,7 +98,7 @@ impl<'a> Locks<'a> {
                 holder_lease: leases.holder,
                 delay_lease: leases.delay,
             };
-            match self.create(&snapshot, variable, &lock).await {
+            match self.create(&joined, variable, &lock).await {
                 Ok(Commit::Done { .. }) => {
                     info!(
                         namespace = variable.namespace,
@@ -132,18 +134,11 @@ impl<'a> Locks<'a> {
 
     async fn create(
         &self,
-        snapshot: &Snapshot,
+        joined: &[Write],
         variable: &VariableKey,
         lock: &VariableLock,
     ) -> Result<Commit, Error> {
-        let joined = namespaces::require(
-            snapshot,
-            &variable.namespace,
-            "namespace",
-            format_args!("the lock of variable {:?}", variable.path),
-        );
-        let joined: Vec<Write> = joined?.into_iter().collect();
-        let mut txn = self.core.transaction(SizeClass::New, &joined)?;
+        let mut txn = self.core.transaction(SizeClass::New, joined)?;
         let keys = [
             (Key::LockHolder(variable.clone()), lock.holder_lease),
             (Key::LockDelay(variable.clone()), lock.delay_lease),
@@ -229,6 +224,17 @@ impl<'a> Locks<'a> {
             }
         }
     }
+}
+
+/// Returns the compare of a lock's namespace, if it needs one.
+fn namespace(snapshot: &Snapshot, variable: &VariableKey) -> Result<Option<Write>, Error> {
+    let required = namespaces::require(
+        snapshot,
+        &variable.namespace,
+        "namespace",
+        format_args!("the lock of variable {:?}", variable.path),
+    );
+    Ok(required?)
 }
 
 fn put_absent(txn: &mut Txn, key: &Key, lock: &VariableLock, lease: i64) -> Result<(), Error> {

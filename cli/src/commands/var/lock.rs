@@ -75,7 +75,7 @@ pub(super) async fn run(context: &Context, args: &Lock) -> Result<Exit, Error> {
 }
 
 impl Held<'_> {
-    /// Waits until nobody else holds the lock.
+    /// Waits until the lock is free, and acquires it.
     async fn acquire(&self) -> Result<Tenure, Error> {
         let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
         let mut rng = self.context.connection.ids().rng();
@@ -85,7 +85,7 @@ impl Held<'_> {
             let error = match self.context.connection.acquire_lock(self.request()).await {
                 Ok(_) => {
                     self.say("acquired");
-                    return Ok(Tenure::new(self.args.ttl, sent));
+                    return Ok(Tenure::new(self.tenure(), sent));
                 }
                 Err(error) => error,
             };
@@ -100,6 +100,11 @@ impl Held<'_> {
             }
             sleep(pauses.next(&mut rng)).await;
         }
+    }
+
+    /// Time after a request in which the command may run.
+    fn tenure(&self) -> Duration {
+        tenure::time(self.args.ttl, self.args.delay, group::GRACE)
     }
 
     fn may_retry(&self, failures: u32) -> bool {
@@ -164,7 +169,7 @@ impl Held<'_> {
                     tenure.failed(now);
                 }
                 Err(_) => {
-                    return format!("no gateway answered within {}s", self.args.ttl.as_secs());
+                    return format!("no gateway answered within {}s", self.tenure().as_secs());
                 }
             }
         }

@@ -185,6 +185,25 @@ async fn a_failed_start_says_whether_it_can_be_repeated_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_task_that_starts_after_its_stop_does_not_run_on() {
+    use driver_plugin_test_kit::control::{SLOW, START_SLOW};
+    let fixture = Fixture::new();
+    let (_plugins, driver) = fixture.driver().await;
+    fixture.switch(START_SLOW, Some(""));
+    let task = fixture.task(1, "sleep 100");
+    let starting = {
+        let (driver, task) = (driver.clone(), task.clone());
+        tokio::spawn(async move { driver.start(task).await })
+    };
+    fixture.is_called("StartTask", 1).await;
+    task.cancel.cancel();
+    let (message, _) = problem(starting.await.unwrap().unwrap_err());
+    assert_eq!(message, "the task was stopped during its start");
+    tokio::time::sleep(SLOW).await;
+    assert!(fixture.task_pids().is_empty() && driver.leftovers().is_empty());
+}
+
+#[tokio::test]
 async fn a_start_that_hangs_ends_with_its_task() {
     let fixture = Fixture::new();
     let (_plugins, driver) = fixture.driver().await;

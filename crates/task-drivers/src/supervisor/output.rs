@@ -19,8 +19,9 @@ use crate::output_copy::{CopyRequest, DONE, ENDED, REQUEST, lock};
 
 /// Capacity of a pipe.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Interval of looks for the task's end. Output that comes within two of them is copied.
-const POLL: Duration = Duration::from_millis(100);
+/// Shortest and longest interval of looks for the task's end: a thousand silent tasks cost little. Output that
+/// comes within two looks is copied.
+const POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
 /// Tries to take the lock, and the pause between them.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(7);
@@ -57,13 +58,19 @@ pub(crate) fn copy(directory: &Path) -> io::Result<()> {
             .name(stream.as_str().to_owned())
             .spawn(move || copy_stream(pipe, log, &copied))?;
     }
-    let mut before = u64::MAX;
+    let (mut before, mut pause) = (u64::MAX, POLL.0);
     while directory.exists() {
-        thread::sleep(POLL);
+        thread::sleep(pause);
         let now = copied.load(Ordering::Acquire);
-        if directory.join(ENDED).exists() && now == before {
+        let has_ended = directory.join(ENDED).exists();
+        if has_ended && now == before {
             break;
         }
+        pause = if has_ended {
+            POLL.0
+        } else {
+            (pause * 2).min(POLL.1)
+        };
         before = now;
     }
     // Fails without the directory, whose removal ends the wait as well.

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::exit::Exit;
 
-/// Time between SIGTERM and SIGKILL: less than the shortest useful delay of a lock.
-const GRACE: Duration = Duration::from_secs(5);
+/// Time between SIGTERM and SIGKILL.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Group {

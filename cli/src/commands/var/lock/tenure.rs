@@ -12,6 +12,12 @@ const RENEWALS: u32 = 3;
 /// Retries of a failed renewal within the TTL.
 const RETRIES: u32 = 15;
 
+/// Returns the time after a request in which the command may run. It has ended before the lock's delay is over,
+/// by SIGKILL after `grace` if it must be: a shorter delay leaves it less than the TTL.
+pub(super) fn time(ttl: Duration, delay: Duration, grace: Duration) -> Duration {
+    ttl.saturating_sub(grace.saturating_sub(delay))
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tenure {
     ttl: Duration,
@@ -57,6 +63,21 @@ impl Tenure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_has_ended_before_the_delay_is_over() {
+        let seconds = Duration::from_secs;
+        for (ttl, delay, expected) in [
+            (15, 15, 15),
+            (15, 5, 15),
+            (15, 2, 12),
+            (15, 0, 10),
+            (3, 0, 0),
+        ] {
+            let found = time(seconds(ttl), seconds(delay), seconds(5));
+            assert_eq!(found, seconds(expected), "{ttl} {delay}");
+        }
+    }
 
     #[test]
     fn a_lock_ends_its_ttl_after_the_last_renewal_was_sent() {

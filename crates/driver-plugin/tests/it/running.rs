@@ -190,7 +190,9 @@ async fn a_task_that_starts_after_its_stop_does_not_run_on() {
     let fixture = Fixture::new();
     let (_plugins, driver) = fixture.driver().await;
     fixture.switch(START_SLOW, Some(""));
-    let task = fixture.task(1, "sleep 100");
+    let mut task = fixture.task(1, "sleep 100");
+    // Without pipes, whose removal would end it.
+    task.logs.disabled = true;
     let starting = {
         let (driver, task) = (driver.clone(), task.clone());
         tokio::spawn(async move { driver.start(task).await })
@@ -199,7 +201,7 @@ async fn a_task_that_starts_after_its_stop_does_not_run_on() {
     task.cancel.cancel();
     let (message, _) = problem(starting.await.unwrap().unwrap_err());
     assert_eq!(message, "the task was stopped during its start");
-    tokio::time::sleep(SLOW).await;
+    tokio::time::sleep(2 * SLOW).await;
     assert!(fixture.task_pids().is_empty() && driver.leftovers().is_empty());
 }
 

@@ -8,6 +8,7 @@ mod metadata;
 mod orphans;
 mod rust_file;
 mod sizes;
+mod test_flags;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ fn main() -> Result<()> {
             let folder = std::env::var("CARGO_MANIFEST_DIR").context("run it with cargo")?;
             let root = Path::new(&folder).parent();
             let root = root.context("the folder of xtask has no parent")?;
+            test_flags::check(&metadata)?;
             let targets = metadata::target_roots(&metadata)?;
             orphans::check(root, &targets)?;
             let packages = metadata::package_folders(&metadata)?;
@@ -40,7 +42,7 @@ fn main() -> Result<()> {
             circles::check(root, targets)
         }
         _ => bail!(
-            "usage: cargo xtask layers    checks which crates and files depend on which, the code map, links of documents, and the sizes of services"
+            "usage: cargo xtask layers    checks which crates and files depend on which, flags of tests, the code map, links of documents, and the sizes of services"
         ),
     }
 }

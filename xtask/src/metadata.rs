@@ -43,6 +43,45 @@ pub(crate) fn target_roots(metadata: &Value) -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
+/// A library or a binary of the workspace.
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) root: PathBuf,
+    pub(crate) is_library: bool,
+    /// Whether cargo builds its unit tests.
+    pub(crate) test: bool,
+    /// Whether cargo runs the examples in its documentation.
+    pub(crate) doctest: bool,
+}
+
+pub(crate) fn programs(metadata: &Value) -> Result<Vec<Target>> {
+    let mut programs = Vec::new();
+    for package in array(metadata, "packages")? {
+        if !package["source"].is_null() {
+            continue;
+        }
+        for target in array(package, "targets")? {
+            let is_a =
+                |kind: &str| array(target, "kind").is_ok_and(|kinds| kinds.contains(&kind.into()));
+            if is_a("lib") || is_a("bin") {
+                let text = |key: &str| {
+                    target[key]
+                        .as_str()
+                        .context("a target without a name or file")
+                };
+                programs.push(Target {
+                    name: text("name")?.to_owned(),
+                    root: PathBuf::from(text("src_path")?),
+                    is_library: is_a("lib"),
+                    test: target["test"] == true,
+                    doctest: target["doctest"] == true,
+                });
+            }
+        }
+    }
+    Ok(programs)
+}
+
 /// Returns the folder of every package of the workspace, in order.
 pub(crate) fn package_folders(metadata: &Value) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();

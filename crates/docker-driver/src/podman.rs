@@ -1,4 +1,4 @@
-//! What differs with podman: [`options`] of its jobs, [`names`](mod@names) of images without a registry, and the
+//! Differences with podman: [`options`] of its jobs, [`names`](mod@names) of images without a registry, and the
 //! [`attributes`] of a node.
 
 mod attributes;

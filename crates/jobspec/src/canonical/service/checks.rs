@@ -141,7 +141,8 @@ fn check_type(check: &mut Validation, path: &Path, text: Option<&str>) -> CheckT
     let text = text.unwrap_or_default();
     let field = path.field("type");
     check.choice(field, Some(text), &choices, CheckType::Tcp, |given| {
-        format!("invalid check type ({given:?}), must be one of http, tcp, grpc, script")
+        let types = CheckType::ALL.map(CheckType::as_str).join(", ");
+        format!("invalid check type ({given:?}), must be one of {types}")
     })
 }
 

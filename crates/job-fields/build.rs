@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = prost_build::Config::new();
     config.btree_map(["."]);
     for message in &messages {
+        check_units(message)?;
         attributes(&mut config, message);
     }
     config.compile_fds(compiler.file_descriptor_set())?;
@@ -34,6 +35,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tables: Vec<String> = messages.iter().map(table).collect();
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("fields.rs"), tables.concat())?;
+    Ok(())
+}
+
+/// Refuses names that end in `_mb`: sizes are in MiB, and only a final `_mib` becomes `MB` in JSON.
+fn check_units(message: &MessageDescriptor) -> Result<(), String> {
+    for field in message.fields() {
+        if let Some(stem) = field.name().strip_suffix("_mb") {
+            let name = field.full_name();
+            return Err(format!(
+                "{name}: write {stem}_mib, whose key in JSON ends in MB"
+            ));
+        }
+    }
     Ok(())
 }
 

@@ -21,7 +21,7 @@ VARIABLE = re.compile(
 
 # A text of the file, its replacement, and a part of the problem that has to be found.
 BREAKS = [
-    ("    scale: 2\n", "    scales: 2\n", "scales"),
+    ("    scale: ", "    scales: ", "scales"),
     ("    profiles: [monitoring]\n", "    profiles: monitoring\n", "'monitoring' is not of type"),
     ("etcd-3: {condition: service_healthy}", "etcd-3: {condition: healthy}", "condition"),
     ("etcd-3: {condition: service_healthy}", "etcd-4: {condition: service_healthy}", "etcd-4"),
@@ -29,7 +29,7 @@ BREAKS = [
     ("    secrets: [grafana_admin_password]\n", "    secrets: [password]\n", "password"),
     ("    hostname: client-node-1\n", "    hostname: client-node-1\n    hostname: node\n", "twice"),
     ('["127.0.0.1:${KAFILA_PORTS-4646-4647}:4646"]', '["127.0.0.1:4646:4646"]', "one port"),
-    ("    scale: 4\n", "    scale: 4\n    container_name: worker\n", "container_name"),
+    ("    scale: ", "    container_name: gateway\n    scale: ", "container_name"),
     ("      interval: 3s\n", "      interval: 3 seconds\n", "interval"),
     ("  init: true\n", "  init: [true]\n", "[True]"),
     ("    restart: unless-stopped\n    command: [\"--config", "    restart: sometimes\n    command: [\"--config", "restart"),

@@ -1,4 +1,5 @@
-//! The code map of docs/ARCHITECTURE.md: every path in it exists, and every crate is in it.
+//! Paths in documents: every path in docs/ARCHITECTURE.md exists, every crate is in its code map, and the
+//! source files that records of decisions name exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 const FILE: &str = "docs/ARCHITECTURE.md";
+const DECISIONS: &str = "docs/decisions";
 
 /// `packages` are the folders of the workspace's packages, below `root`.
 ///
@@ -19,6 +21,39 @@ pub(crate) fn check(root: &Path, packages: &[PathBuf]) -> Result<()> {
         bail!("{FILE}: {}", problems.join("; "));
     }
     Ok(())
+}
+
+/// Checks the records of decisions.
+///
+/// # Errors
+/// Source files that do not exist, with their lines.
+pub(crate) fn check_decisions(root: &Path) -> Result<()> {
+    let mut problems = Vec::new();
+    for name in names_in(&root.join(DECISIONS))? {
+        let file = format!("{DECISIONS}/{name}");
+        let text = fs::read_to_string(root.join(&file)).with_context(|| file.clone())?;
+        let missing = missing_files(root, &text)?;
+        problems.extend(missing.iter().map(|problem| format!("{file}: {problem}")));
+    }
+    if !problems.is_empty() {
+        bail!("{}", problems.join("; "));
+    }
+    Ok(())
+}
+
+/// Returns the paths of source files in `text` that do not exist below `root`. A file name without a
+/// folder is not checked.
+fn missing_files(root: &Path, text: &str) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        for span in line.split('`').skip(1).step_by(2) {
+            let is_file = span.contains('/') && span.ends_with(".rs") && !span.contains(' ');
+            if is_file && matches(root, span)?.is_empty() {
+                problems.push(format!("line {number}: {span} does not exist"));
+            }
+        }
+    }
+    Ok(problems)
 }
 
 fn problems(root: &Path, text: &str, packages: &[PathBuf]) -> Result<Vec<String>> {
@@ -123,6 +158,16 @@ mod tests {
                 "line 2: xtask/src/none.rs does not exist",
                 "line 2: gone.rs is beside no path before it"
             ]
+        );
+    }
+
+    #[test]
+    fn files_that_a_record_of_a_decision_names_exist() {
+        let text =
+            "`xtask/src/layers.rs`, `gone.rs`, `model::Job`\n`layers.rs/x`, `xtask/src/none.rs`";
+        assert_eq!(
+            missing_files(&root(), text).unwrap(),
+            ["line 2: xtask/src/none.rs does not exist"]
         );
     }
 

@@ -37,6 +37,7 @@ fn main() -> Result<()> {
                 .filter_map(|folder| Some(folder.strip_prefix(root).ok()?.to_owned()))
                 .collect();
             code_map::check(root, &packages)?;
+            code_map::check_decisions(root)?;
             links::check(root)?;
             sizes::check(root)?;
             circles::check(root, targets)

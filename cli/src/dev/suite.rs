@@ -20,7 +20,8 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Grace period for requests in progress during shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// History of the store: long enough for a reader of events that was stopped, short enough for memory.
+/// `compaction_history` of `kafila dev`, whose default is 1 h: long enough for a reader of events that was
+/// stopped, short enough for memory.
 const DEV_HISTORY: Duration = Duration::from_secs(10 * 60);
 
 /// Poll interval while waiting for ready nodes.

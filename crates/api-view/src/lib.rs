@@ -105,7 +105,8 @@ pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
     };
     let mut joined = v1::Allocation::joined(&view.alloc, view.client.as_deref(), read);
     joined.canary = snapshot.is_canary(view);
-    // Not stored with each placement, because the job has it: it would be a good part of the size.
+    // The job's pool, which may be `all`, not the node's. Not stored with each placement, because the job has
+    // it: it would be a good part of the size.
     if let (Some(metric), Some(job)) = (&mut joined.metric, job) {
         metric.node_pool.clone_from(&job.value.node_pool);
     }

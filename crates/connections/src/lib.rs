@@ -1,8 +1,12 @@
 //! Connections and listeners: TCP, or a simulated network in its place.
 //!
-//! The only place that opens sockets. In reading order: [`Network`] is implemented and [`install`]ed
-//! by a simulation; [`Listener`] and [`Stream`] are for servers; [`connect_lazy`] creates a client's
-//! channel.
+//! Services and nodes open their gRPC sockets here alone, so that a simulation can replace them. In reading
+//! order: [`Network`] is implemented and [`install`]ed by a simulation; [`Listener`] and [`Stream`] are for
+//! servers; [`connect_lazy`] creates a client's channel.
+//!
+//! A simulation has none of the other sockets: those of TLS (`tls::connect`), of etcd's TLS and metrics
+//! (`store::socket`, `store::quota`), of checks of services (`task_runner::probe`), of Vault and Consul
+//! (`http_client`), of DNS (`service_dns`), and Unix sockets to supervisors, engines and plugins.
 
 mod connector;
 mod exchange;

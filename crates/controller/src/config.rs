@@ -6,9 +6,8 @@ use model::node::DEFAULT_HEARTBEAT_TTL;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The interval within which a node sends a heartbeat. It is the same for every cluster size:
-    /// heartbeats cost no write, so there is no load to spread, and a dead node is detected as fast
-    /// among 20,000 nodes as among 20.
+    /// The interval within which a node sends a heartbeat: the same for every cluster size, as in
+    /// docs/decisions/0033-one-heartbeat-ttl-at-every-cluster-size.md.
     pub heartbeat_ttl: Duration,
     /// The largest delay of a heartbeat: it covers the failover of a gateway, or a pause of a node.
     pub heartbeat_grace: Duration,

@@ -7,7 +7,6 @@
 
 mod action;
 mod artifact;
-mod check;
 mod constraint;
 mod consul;
 mod csi_plugin;
@@ -35,6 +34,7 @@ mod task;
 mod template;
 mod ui;
 mod update;
+mod validation;
 mod vault;
 mod version;
 mod volume;
@@ -42,8 +42,8 @@ mod workload_identity;
 
 use model::{FieldErrors, Timestamp};
 
-use self::check::Check;
 pub use self::limits::MAX_TOTAL_COUNT;
+use self::validation::Validation;
 
 /// A job that may be stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ pub struct CanonicalJob {
 /// # Errors
 /// All errors of the job, each with the path of its field, the problem and the fix.
 pub fn canonicalise(spec: &job_fields::Job, now: Timestamp) -> Result<CanonicalJob, FieldErrors> {
-    let mut check = Check::default();
+    let mut check = Validation::default();
     let job = job::job(&mut check, spec, now);
     let (errors, warnings) = check.finish();
     errors.into_result(CanonicalJob { job, warnings })

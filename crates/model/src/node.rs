@@ -23,8 +23,8 @@ pub const DEFAULT_HOST_NETWORK: &str = "default";
 pub const MAX_NAME_BYTES: usize = 128;
 
 /// The default of `heartbeat_ttl`, of which a gateway passes its value to the nodes and the
-/// cluster-controller expects its value of them. 10 s at every cluster size: a heartbeat costs no
-/// write, so there is no reason for a longer interval.
+/// cluster-controller expects its value of them. 10 s at every cluster size, as in
+/// docs/decisions/0033-one-heartbeat-ttl-at-every-cluster-size.md.
 pub const DEFAULT_HEARTBEAT_TTL: Duration = Duration::from_secs(10);
 
 /// The value of `node/<id>`.

@@ -5,7 +5,7 @@
 //! In reading order: [`mount()`] wires a [`NodeGateway`] and its loops; [`grpc`] answers the RPCs
 //! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
 //! each stream, `api_view::assignments` builds its messages, [`dispatch_loop`] feeds it with changes.
-//! [`heartbeats`] remembers them, and [`liveness_loop`] passes them on. [`report_loop`] stores
+//! [`shared_heartbeats`] holds the heartbeats of nodes, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
 //! registrations that no report ends. [`introduction`]
 //! issues the certificates of nodes. `service_watch` is the stream of the services that a node looks up, from
@@ -17,7 +17,6 @@ mod csi;
 mod detach_loop;
 pub mod dispatch_loop;
 pub mod grpc;
-pub mod heartbeats;
 pub mod identities;
 pub mod introduction;
 pub mod liveness_loop;
@@ -33,6 +32,7 @@ mod service_loop;
 mod service_watch;
 mod services_loop;
 pub mod sessions;
+pub mod shared_heartbeats;
 pub mod watch;
 
 pub use mount::{Mounted, mount};

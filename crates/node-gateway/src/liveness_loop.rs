@@ -15,8 +15,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use crate::heartbeats::Heartbeats;
 use crate::metrics::Metrics;
+use crate::shared_heartbeats::SharedHeartbeats;
 
 /// The service whose leader keeps the timers of nodes.
 pub const CONTROLLER: &str = "cluster-controller";
@@ -38,7 +38,7 @@ const NO_LEADER_WAIT: Duration = Duration::from_millis(500);
 /// Runs until stopped.
 pub async fn run(
     core: Arc<Core>,
-    heartbeats: Heartbeats,
+    heartbeats: SharedHeartbeats,
     metrics: Metrics,
     (name, transport): (String, Transport),
     stop: CancellationToken,
@@ -85,7 +85,7 @@ pub async fn run(
 /// The loop's part of the gateway.
 struct HeartbeatRelay {
     core: Arc<Core>,
-    heartbeats: Heartbeats,
+    heartbeats: SharedHeartbeats,
     metrics: Metrics,
     /// The gateway's name.
     name: String,

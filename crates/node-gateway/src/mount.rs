@@ -10,13 +10,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info_span};
 
-use crate::heartbeats::Heartbeats;
 use crate::introduction::MAX_INTRODUCTIONS;
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
 use crate::service_loop::{self, SharedIndex};
 use crate::sessions::Sessions;
+use crate::shared_heartbeats::SharedHeartbeats;
 use crate::{detach_loop, dispatch_loop, liveness_loop, report_loop, services_loop};
 
 /// A node gateway whose loops do not run yet.
@@ -36,7 +36,7 @@ pub fn mount(
 ) -> Mounted {
     let (reports, queue) = report_loop::channel();
     let gateway = NodeGateway {
-        heartbeats: Heartbeats::new(config.heartbeat_ttl),
+        heartbeats: SharedHeartbeats::new(config.heartbeat_ttl),
         core,
         config,
         sessions: Sessions::default(),

@@ -9,12 +9,12 @@ use node_calls::NodeCalls;
 use service_kit::{CancellationToken, Transport};
 use tokio::sync::Semaphore;
 
-use crate::heartbeats::Heartbeats;
 use crate::metrics::Metrics;
 use crate::node_ca::NodeCa;
 use crate::report_loop::ReportHandle;
 use crate::service_loop::SharedIndex;
 use crate::sessions::Sessions;
+use crate::shared_heartbeats::SharedHeartbeats;
 
 /// The answer of a heartbeat that is the same for all nodes.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct NodeGateway {
     pub core: Arc<Core>,
     pub config: NodeConfig,
     pub sessions: Sessions,
-    pub heartbeats: Heartbeats,
+    pub heartbeats: SharedHeartbeats,
     pub reports: ReportHandle,
     pub metrics: Metrics,
     /// Introductions in progress.

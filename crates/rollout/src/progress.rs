@@ -56,9 +56,11 @@ pub fn require_progress_by_at(
 /// Tells whether a group has reached the goal of its stage: all canaries healthy until it is promoted,
 /// then the desired number of healthy allocations.
 ///
-/// Waiting for a user's promotion is no failure, even if canaries have ended meanwhile: the user
-/// decides. With `auto_promote` only running canaries count. Otherwise a rollout whose canaries were
-/// healthy one after the other would never end.
+/// A group that has reached its goal has no deadline ([`require_progress_by`]). So the deadline does not end
+/// a wait for a user's promotion, even if canaries have ended meanwhile: the user decides. An unhealthy
+/// canary that cannot be replaced still fails the deployment (`decision::cannot_recover`). With
+/// `auto_promote` only running canaries count. Otherwise a rollout whose canaries were healthy one after
+/// the other would never end.
 pub(crate) fn is_satisfied(
     snapshot: &Snapshot,
     deployment: &Deployment,

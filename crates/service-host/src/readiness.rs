@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 /// The longest silence of the store after which the service is still ready. An idle store still
 /// sends progress every second, and a replica reconnects after 5 s of silence. Beyond twice that,
 /// reconnecting has not helped.
-const SILENCE_LIMIT: Duration = Duration::from_secs(10);
+const LAST_CONTACT_MAX: Duration = Duration::from_secs(10);
 
 /// The interval of checks: a tenth of the limit.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(crate) async fn show(
     let mut was_missed = false;
     loop {
         let heard = replica.last_contact();
-        let is_heard = replica.applied() > 0 && heard.is_some_and(|age| age < SILENCE_LIMIT);
+        let is_heard = replica.applied() > 0 && heard.is_some_and(|age| age < LAST_CONTACT_MAX);
         if !is_heard {
             // Another store may answer next.
             limits.suffice = false;
@@ -59,7 +59,7 @@ pub(crate) async fn show(
             metrics.set_ready(is_ready);
             was_ready = is_ready;
         }
-        if heard.is_none() && !was_missed && started.elapsed() > SILENCE_LIMIT {
+        if heard.is_none() && !was_missed && started.elapsed() > LAST_CONTACT_MAX {
             warn!(endpoints = ?client.endpoints(), "not ready: etcd has not answered yet");
             was_missed = true;
         }

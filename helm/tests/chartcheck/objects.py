@@ -1,4 +1,6 @@
-"""Facts about references between objects: selectors, ports, names, volumes."""
+"""Facts about objects: references between them (selectors, ports, names, volumes), and resources of containers."""
+
+import re
 
 from .release import COMPONENT, container, pod, pod_labels, ports, selects
 
@@ -11,6 +13,7 @@ def check(release):
     for workload in release.workloads:
         yield from probes(workload)
         yield from volumes(release, workload)
+        yield from resources(workload)
     yield from monitors(release)
 
 
@@ -93,6 +96,27 @@ def targets(release):
     for workload in release.all("StatefulSet"):
         if not release.named("Service", workload["spec"]["serviceName"]):
             yield f"{workload['metadata']['name']}: its Service {workload['spec']['serviceName']} does not exist"
+
+
+# Factors of the suffixes of Kubernetes' quantities.
+FACTORS = {"": 1, "m": 0.001, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+FACTORS |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+def amount(quantity):
+    """The number in a quantity of Kubernetes, such as 500m or 2Gi."""
+    number, suffix = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", str(quantity)).groups()
+    return float(number) * FACTORS[suffix]
+
+
+def resources(workload):
+    """No container requests more of a resource than its limit."""
+    block = container(workload)["resources"]
+    limits = block.get("limits", {})
+    for resource, requested in block.get("requests", {}).items():
+        if resource in limits and amount(requested) > amount(limits[resource]):
+            name = workload["metadata"]["name"]
+            yield f"{name}: requests {requested} of {resource}, more than its limit {limits[resource]}"
 
 
 def probes(workload):

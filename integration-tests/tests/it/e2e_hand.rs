@@ -125,9 +125,8 @@ async fn a_hand_reaches_inside_an_allocation() -> Result<()> {
         "{said:?}"
     );
 
-    // The node leaves the jobs' constraint, and comes back to it.
+    // A job waits for a node that meets its constraint, and is placed once the node has the metadata.
     let node = alloc.node_id.as_str();
-    kafila(&dev, &format!("node meta apply -node-id {node} rack=r7")).await?;
     let constrained = JOB
         .replace("job \"web\"", "job \"racked\"")
         .replace(
@@ -136,6 +135,14 @@ async fn a_hand_reaches_inside_an_allocation() -> Result<()> {
         );
     let file = dev.write("racked.hcl", &constrained)?;
     kafila(&dev, &format!("job run -detach {}", file.display())).await?;
+    eventually(TIMEOUT, || async {
+        let evaluations = api.evaluations().await?;
+        let mut of_job = evaluations.iter().filter(|eval| eval.job_id == "racked");
+        ensure!(of_job.any(|eval| eval.status == "blocked"), "not blocked");
+        Ok(())
+    })
+    .await?;
+    kafila(&dev, &format!("node meta apply -node-id {node} rack=r7")).await?;
     eventually(TIMEOUT, || async {
         let allocations = api.allocations("racked").await?;
         ensure!(allocations.iter().any(|it| it.client_status == "running"));

@@ -23,7 +23,7 @@ const WAITING_ACKS: usize = 16;
 
 /// The longest silence of a gateway's stream: it sends several messages per TTL. The timeout ends
 /// the streams of vanished gateways.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub(crate) struct Service {
@@ -55,7 +55,7 @@ impl Liveness for Service {
         let deposed = self.not_leader();
         tokio::spawn(async move {
             loop {
-                let message = match tokio::time::timeout(SILENCE_LIMIT, incoming.message()).await {
+                let message = match tokio::time::timeout(IDLE_TIMEOUT, incoming.message()).await {
                     Ok(Ok(Some(message))) => message,
                     Ok(Ok(None)) => return,
                     Ok(Err(error)) => return debug!(%error, "the stream of a gateway ended"),

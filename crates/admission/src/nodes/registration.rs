@@ -169,8 +169,9 @@ pub(super) fn record(
     })
 }
 
-/// Tells whether the change affects which groups are feasible on the node. Amounts do not count:
-/// more capacity unblocks evaluations, which the eval-broker does itself.
+/// Tells whether the change affects which groups are feasible on the node, so that jobs need evaluations
+/// of the trigger node-update. Amounts do not count: they concern blocked evaluations, which the
+/// eval-broker unblocks after every write of a node's record (`Reader::node_fact` in its `facts.rs`).
 fn feasibility_differs(old: &Node, new: &Node) -> bool {
     old.datacenter != new.datacenter
         || old.name != new.name

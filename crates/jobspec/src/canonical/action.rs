@@ -2,14 +2,14 @@
 
 use model::job::TaskAction;
 
-use super::check::{Check, Path};
 use super::name;
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's rule for names of actions.
 const MAX_NAME_BYTES: usize = 128;
 
 pub(super) fn actions(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Action],
 ) -> Vec<TaskAction> {
@@ -22,7 +22,7 @@ pub(super) fn actions(
     specs.iter().enumerate().map(read).collect()
 }
 
-fn action(check: &mut Check, path: &Path, spec: &job_fields::Action) -> TaskAction {
+fn action(check: &mut Validation, path: &Path, spec: &job_fields::Action) -> TaskAction {
     let name = spec.name.clone().unwrap_or_default();
     let is_plain = name
         .bytes()

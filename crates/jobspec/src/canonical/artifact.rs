@@ -4,12 +4,12 @@ use artifact::{Problem, Source};
 use model::AllocPath;
 use model::artifact::{Artifact, ArtifactMode};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 const DEFAULT_DESTINATION: &str = "local/";
 
 pub(super) fn artifacts(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Artifact],
 ) -> Vec<Artifact> {
@@ -17,7 +17,7 @@ pub(super) fn artifacts(
     specs.iter().enumerate().map(read).collect()
 }
 
-fn artifact(check: &mut Check, path: &Path, spec: &job_fields::Artifact) -> Artifact {
+fn artifact(check: &mut Validation, path: &Path, spec: &job_fields::Artifact) -> Artifact {
     let source = spec.source.clone().unwrap_or_default();
     if source.is_empty() {
         let message =
@@ -57,7 +57,7 @@ fn artifact(check: &mut Check, path: &Path, spec: &job_fields::Artifact) -> Arti
 
 /// Refuses a source that no node can download. A source without a scheme is accepted, as by Nomad, and
 /// fails on the node.
-fn check_source(check: &mut Check, path: &Path, source: &str, spec: &job_fields::Artifact) {
+fn check_source(check: &mut Validation, path: &Path, source: &str, spec: &job_fields::Artifact) {
     match Source::parse(source, &spec.options) {
         Ok(_) => {}
         Err(Problem::NoScheme) => check.warn(format!(
@@ -75,7 +75,7 @@ fn check_source(check: &mut Check, path: &Path, source: &str, spec: &job_fields:
     }
 }
 
-fn check_destination(check: &mut Check, path: &Path, destination: &str, mode: ArtifactMode) {
+fn check_destination(check: &mut Validation, path: &Path, destination: &str, mode: ArtifactMode) {
     match AllocPath::at(destination) {
         None => {
             let message = format!(

@@ -2,7 +2,7 @@
 
 use model::{Constraint, Operator};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 use super::version;
 
 /// A test as written, of a constraint or an affinity.
@@ -47,7 +47,7 @@ pub(super) fn names_nothing(left: &str) -> Option<String> {
 
 /// Returns the constraints; below the group those are refused that are about several allocations.
 pub(super) fn constraints(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Constraint],
     level: Level,
@@ -84,7 +84,7 @@ pub(super) fn constraints(
 }
 
 /// Reads one test and checks that its sides suit its operator.
-pub(super) fn test(check: &mut Check, path: &Path, sides: &Sides<'_>) -> Constraint {
+pub(super) fn test(check: &mut Validation, path: &Path, sides: &Sides<'_>) -> Constraint {
     let operator = operator(check, path, sides.operator);
     let test = Constraint {
         left: sides.left.unwrap_or_default().to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn test(check: &mut Check, path: &Path, sides: &Sides<'_>) -> Constra
     test
 }
 
-fn operator(check: &mut Check, path: &Path, text: Option<&str>) -> Option<Operator> {
+fn operator(check: &mut Validation, path: &Path, text: Option<&str>) -> Option<Operator> {
     let text = text.unwrap_or("=");
     if let Some(operator) = Operator::parse(text) {
         return Some(operator);
@@ -121,7 +121,7 @@ fn operator(check: &mut Check, path: &Path, text: Option<&str>) -> Option<Operat
     None
 }
 
-fn comparison(check: &mut Check, path: &Path, test: &Constraint) {
+fn comparison(check: &mut Validation, path: &Path, test: &Constraint) {
     need_left(check, path, test);
     let word = test.operator.as_str();
     if test.right.is_empty() {
@@ -162,7 +162,7 @@ fn last_line(text: &str) -> &str {
     line.strip_prefix("error: ").unwrap_or(line)
 }
 
-fn presence(check: &mut Check, path: &Path, test: &Constraint) {
+fn presence(check: &mut Validation, path: &Path, test: &Constraint) {
     need_left(check, path, test);
     if !test.right.is_empty() {
         let message = format!(
@@ -173,7 +173,7 @@ fn presence(check: &mut Check, path: &Path, test: &Constraint) {
     }
 }
 
-fn distinct_hosts(check: &mut Check, path: &Path, test: &Constraint) {
+fn distinct_hosts(check: &mut Validation, path: &Path, test: &Constraint) {
     if !matches!(test.right.as_str(), "" | "true" | "false") {
         let message = format!(
             "distinct_hosts takes true or false; got {:?}: write distinct_hosts = true",
@@ -183,7 +183,7 @@ fn distinct_hosts(check: &mut Check, path: &Path, test: &Constraint) {
     }
 }
 
-fn distinct_property(check: &mut Check, path: &Path, test: &Constraint) {
+fn distinct_property(check: &mut Validation, path: &Path, test: &Constraint) {
     if test.left.is_empty() {
         let message = "distinct_property needs an attribute: write, for instance, \
                        distinct_property = meta.rack";
@@ -200,7 +200,7 @@ fn distinct_property(check: &mut Check, path: &Path, test: &Constraint) {
     }
 }
 
-fn need_left(check: &mut Check, path: &Path, test: &Constraint) {
+fn need_left(check: &mut Validation, path: &Path, test: &Constraint) {
     if test.left.is_empty() {
         let message = format!(
             "Operator {:?} requires an LTarget: write, for instance, attribute = attr.kernel.name",

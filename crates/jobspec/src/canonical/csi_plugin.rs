@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::csi::plugin_id_problem;
 use model::{CsiPluginTask, CsiPluginType};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's defaults.
 const DEFAULT_MOUNT_DIR: &str = "/csi";
@@ -15,7 +15,7 @@ const DEFAULT_HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 const TYPES: &str = "use \"node\", \"controller\" or \"monolith\"";
 
 pub(super) fn csi_plugin(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::CsiPluginConfig>,
 ) -> Option<CsiPluginTask> {
@@ -69,7 +69,7 @@ pub(super) fn csi_plugin(
 }
 
 fn directory(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     field: &str,
     value: &Option<String>,

@@ -2,7 +2,7 @@
 
 use model::job::DeviceRequest;
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 use super::{constraint, rank};
 
 /// Source: Nomad's default.
@@ -11,7 +11,7 @@ const DEFAULT_COUNT: u64 = 1;
 const FACTS: [&str; 4] = ["ids", "model", "vendor", "type"];
 
 pub(super) fn devices(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::DeviceRequest],
 ) -> Vec<DeviceRequest> {
@@ -47,7 +47,7 @@ pub(super) fn devices(
     requests
 }
 
-fn name(check: &mut Check, path: &Path, name: Option<&str>) -> String {
+fn name(check: &mut Validation, path: &Path, name: Option<&str>) -> String {
     let name = name.unwrap_or_default();
     if name.split('/').take(3).any(str::is_empty) {
         let message = format!(
@@ -60,7 +60,7 @@ fn name(check: &mut Check, path: &Path, name: Option<&str>) -> String {
 }
 
 /// Refuses a constraint on a fact that devices do not have: it would never match.
-fn check_device(check: &mut Check, path: &Path, sides: [&String; 2]) {
+fn check_device(check: &mut Validation, path: &Path, sides: [&String; 2]) {
     for (side, field) in sides.into_iter().zip(["attribute", "value"]) {
         let Some(name) = side.strip_prefix("${") else {
             continue;

@@ -2,7 +2,7 @@
 
 use model::job::{DisconnectStrategy, JobType, ReconcileChoice};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 const CHOICES: [(&str, ReconcileChoice); 4] = [
     ("best_score", ReconcileChoice::BestScore),
@@ -12,7 +12,7 @@ const CHOICES: [(&str, ReconcileChoice); 4] = [
 ];
 
 pub(super) fn disconnect(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::DisconnectStrategy>,
     job_type: JobType,

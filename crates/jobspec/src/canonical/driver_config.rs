@@ -14,8 +14,8 @@ use prost_types::Struct;
 use serde_json::{Map, Value};
 
 use self::option::{Driver, DriverOption, Kind, MODES, REMOVE, option, required};
-use super::check::{Check, Path};
 use super::environment;
+use super::validation::{Path, Validation};
 
 const I32: Kind = Kind::Whole(i32::MIN as i64, i32::MAX as i64);
 const U32: Kind = Kind::Whole(0, u32::MAX as i64);
@@ -105,7 +105,7 @@ pub(super) fn names() -> String {
 
 /// Returns the config with its values in the driver's types; of an unknown driver, as it is.
 pub(super) fn config(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     driver: &str,
     config: Option<&Struct>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 /// Returns why a process cannot be given `text`; `None`: it can.
 pub(super) fn unfit(text: &str) -> Option<String> {
@@ -14,7 +14,7 @@ pub(super) fn unfit(text: &str) -> Option<String> {
 
 /// Returns the entries of `env` or `meta`, each of which becomes a variable.
 pub(super) fn variables(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     name: &str,
     entries: &BTreeMap<String, String>,

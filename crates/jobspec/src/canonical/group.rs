@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use model::job::{EphemeralDisk, JobType, Task, TaskGroup};
 
-use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::limits::MAX_TOTAL_COUNT;
+use super::validation::{Path, Validation};
 use super::{
     constraint, consul, disconnect, environment, lifecycle, name, network, rank, reschedule,
     restart, scaling, service, signal, task, update, vault, volume,
@@ -18,7 +18,7 @@ const DEFAULT_DISK_MIB: u64 = 300;
 const MIN_DISK_MIB: u64 = 10;
 
 pub(super) fn group(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::TaskGroup,
     inherited: &Inherited<'_>,
@@ -102,7 +102,13 @@ pub(super) fn group(
     }
 }
 
-fn count(check: &mut Check, path: &Path, name: &str, count: Option<i64>, job_type: JobType) -> u32 {
+fn count(
+    check: &mut Validation,
+    path: &Path,
+    name: &str,
+    count: Option<i64>,
+    job_type: JobType,
+) -> u32 {
     let field = path.field("count");
     if count.is_some_and(|count| count < 0) {
         check.error(
@@ -129,7 +135,7 @@ fn count(check: &mut Check, path: &Path, name: &str, count: Option<i64>, job_typ
 }
 
 fn tasks(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Task],
     group_context: &task::GroupContext<'_>,
@@ -166,7 +172,7 @@ fn tasks(
 }
 
 fn ephemeral_disk(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::EphemeralDisk>,
 ) -> EphemeralDisk {
@@ -188,7 +194,7 @@ fn ephemeral_disk(
 }
 
 fn shutdown_delay(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     duration: Option<&prost_types::Duration>,
 ) -> Duration {
@@ -199,7 +205,7 @@ fn shutdown_delay(
 }
 
 fn max_run_duration(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::TaskGroup,
     job_type: JobType,

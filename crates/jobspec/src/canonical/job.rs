@@ -3,16 +3,16 @@
 use model::job::{DEFAULT_PRIORITY, DEFAULT_REGION, Job, JobType, MAX_PRIORITY, TaskGroup};
 use model::{Namespace, NodePool, Timestamp};
 
-use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
+use super::validation::{Path, Validation};
 use super::{
     constraint, environment, group, launches, name, rank, reschedule, service, template, ui,
     update, vault,
 };
 
-pub(super) fn job(check: &mut Check, spec: &job_fields::Job, now: Timestamp) -> Job {
+pub(super) fn job(check: &mut Validation, spec: &job_fields::Job, now: Timestamp) -> Job {
     let root = Path::root();
     let id = name::job_id(check, spec.id.as_deref(), spec.parent_id.as_deref());
     let name = spec
@@ -83,7 +83,7 @@ fn or_default(text: Option<&str>, default: &str) -> String {
         .to_owned()
 }
 
-fn job_type(check: &mut Check, text: Option<&str>) -> JobType {
+fn job_type(check: &mut Validation, text: Option<&str>) -> JobType {
     let text = text.filter(|text| !text.is_empty()).unwrap_or("service");
     JobType::parse(text).unwrap_or_else(|| {
         let message = format!("Invalid job type: {text:?}: use service, batch, system or sysbatch");
@@ -92,7 +92,7 @@ fn job_type(check: &mut Check, text: Option<&str>) -> JobType {
     })
 }
 
-fn priority(check: &mut Check, priority: Option<i64>) -> u8 {
+fn priority(check: &mut Validation, priority: Option<i64>) -> u8 {
     let Some(priority) = priority else {
         return DEFAULT_PRIORITY;
     };
@@ -109,7 +109,7 @@ fn priority(check: &mut Check, priority: Option<i64>) -> u8 {
     }
 }
 
-fn datacenters(check: &mut Check, datacenters: &[String]) -> Vec<String> {
+fn datacenters(check: &mut Validation, datacenters: &[String]) -> Vec<String> {
     if datacenters.is_empty() {
         return vec!["*".to_owned()];
     }
@@ -121,7 +121,7 @@ fn datacenters(check: &mut Check, datacenters: &[String]) -> Vec<String> {
 }
 
 fn task_groups(
-    check: &mut Check,
+    check: &mut Validation,
     specs: &[job_fields::TaskGroup],
     inherited: &Inherited<'_>,
 ) -> Vec<TaskGroup> {
@@ -153,7 +153,7 @@ fn task_groups(
 /// Returns the settings that the groups inherit, without those that the type of the job does not
 /// allow, so that the mistake is reported once and not per group.
 fn inherited<'a>(
-    check: &mut Check,
+    check: &mut Validation,
     spec: &'a job_fields::Job,
     job_name: &'a str,
     job_type: JobType,
@@ -189,7 +189,7 @@ fn inherited<'a>(
 }
 
 /// Warns of legal but probably unintended values.
-fn warn(check: &mut Check, job: &Job) {
+fn warn(check: &mut Validation, job: &Job) {
     // The count of a job on every node is not its number of allocations.
     let is_counted = !job.job_type.is_per_node();
     for group in job.task_groups.iter().filter(|_| is_counted) {

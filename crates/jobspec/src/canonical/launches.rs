@@ -7,8 +7,8 @@ use cron::{Schedule, Zone};
 use model::job::{Job, JobType};
 use model::{DispatchPayload, Parameterized, Payload, PayloadRule, Periodic};
 
-use super::check::{Check, Path};
 use super::environment;
+use super::validation::{Path, Validation};
 
 /// Limit of cron expressions: each is evaluated for its next time again and again.
 const MAX_CRONS: usize = 64;
@@ -17,7 +17,7 @@ const MAX_CRONS: usize = 64;
 const MAX_META_KEYS: usize = 256;
 
 pub(super) fn periodic(
-    check: &mut Check,
+    check: &mut Validation,
     spec: Option<&job_fields::Periodic>,
     job_type: JobType,
 ) -> Option<Periodic> {
@@ -76,7 +76,7 @@ pub(super) fn periodic(
 }
 
 pub(super) fn parameterized(
-    check: &mut Check,
+    check: &mut Validation,
     spec: Option<&job_fields::Parameterized>,
     job_type: JobType,
 ) -> Option<Parameterized> {
@@ -129,7 +129,7 @@ fn distinct(keys: &[String]) -> Vec<String> {
 }
 
 /// Returns the payload that a stored job was dispatched with.
-pub(super) fn payload(check: &mut Check, bytes: Option<&[u8]>) -> Payload {
+pub(super) fn payload(check: &mut Validation, bytes: Option<&[u8]>) -> Payload {
     let payload = Payload(bytes.unwrap_or_default().to_vec());
     if payload.0.len() > Payload::MAX_BYTES {
         let message = format!(
@@ -143,7 +143,7 @@ pub(super) fn payload(check: &mut Check, bytes: Option<&[u8]>) -> Payload {
 }
 
 pub(super) fn dispatch_payload(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::DispatchPayload>,
 ) -> Option<DispatchPayload> {
@@ -172,7 +172,7 @@ fn is_below(path: &str) -> bool {
 }
 
 /// Warns of dispatch blocks in a job that is not dispatched.
-pub(super) fn warn(check: &mut Check, job: &Job) {
+pub(super) fn warn(check: &mut Validation, job: &Job) {
     if job.parameterized.is_some() {
         return;
     }

@@ -4,7 +4,7 @@ use model::Service;
 use model::job::{Lifecycle, LifecycleHook, Task, WaitFor};
 use model::service::OnUpdate;
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 const HOOKS: [(&str, LifecycleHook); 3] = [
     ("prestart", LifecycleHook::Prestart),
@@ -15,7 +15,7 @@ const HOOKS: [(&str, LifecycleHook); 3] = [
 const CONDITIONS: [(&str, Option<WaitFor>); 1] = [("healthy", Some(WaitFor::Healthy))];
 
 pub(super) fn lifecycle(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::Lifecycle>,
 ) -> Option<Lifecycle> {
@@ -55,7 +55,12 @@ pub(super) fn lifecycle(
 }
 
 /// Refuses to wait for tasks without a check that counts. `path` is the group's.
-pub(super) fn check_awaited(check: &mut Check, path: &Path, services: &[Service], tasks: &[Task]) {
+pub(super) fn check_awaited(
+    check: &mut Validation,
+    path: &Path,
+    services: &[Service],
+    tasks: &[Task],
+) {
     for (position, task) in tasks.iter().enumerate() {
         let is_awaited = task.lifecycle.is_some_and(|it| it.wait_for.is_some());
         if !is_awaited || has_check(services, task) {

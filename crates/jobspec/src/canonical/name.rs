@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 /// The longest id of a job, in bytes: it is part of keys, URLs and lines of tables.
 const MAX_JOB_ID_BYTES: usize = 256;
@@ -10,7 +10,7 @@ const MAX_JOB_ID_BYTES: usize = 256;
 /// Returns the job's id; it is part of keys, URLs and command lines, so characters with another
 /// meaning there are refused. A child's id is its parent's with the suffix of its launch, at any
 /// length.
-pub(super) fn job_id(check: &mut Check, id: Option<&str>, parent_id: Option<&str>) -> String {
+pub(super) fn job_id(check: &mut Validation, id: Option<&str>, parent_id: Option<&str>) -> String {
     let id = id.unwrap_or_default();
     if id.is_empty() {
         check.error(
@@ -56,7 +56,12 @@ pub(super) fn job_id(check: &mut Check, id: Option<&str>, parent_id: Option<&str
 /// Returns the name of a group or task, which becomes a directory on the node.
 ///
 /// `noun` is how messages call it: `Task group`, `Task`.
-pub(super) fn directory(check: &mut Check, path: &Path, noun: &str, name: Option<&str>) -> String {
+pub(super) fn directory(
+    check: &mut Validation,
+    path: &Path,
+    noun: &str,
+    name: Option<&str>,
+) -> String {
     let name = name.unwrap_or_default();
     let field = path.field("name");
     if name.is_empty() {
@@ -88,7 +93,7 @@ pub(super) fn directory(check: &mut Check, path: &Path, noun: &str, name: Option
 
 /// Reports each name that occurs more than once, at its later places.
 pub(super) fn distinct<'a>(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     block: &str,
     names: impl Iterator<Item = &'a str>,
@@ -117,7 +122,7 @@ mod tests {
     use super::*;
 
     fn problems(id: &str, parent_id: Option<&str>) -> usize {
-        let mut check = Check::default();
+        let mut check = Validation::default();
         assert_eq!(job_id(&mut check, Some(id), parent_id), id);
         check.error_count()
     }

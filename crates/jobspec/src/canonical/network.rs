@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use model::job::{Dns, Network, Port, Task};
 use model::node::DEFAULT_HOST_NETWORK;
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 const MAX_PORT: i64 = 65_535;
 /// Source: the kernel's limit of a host name, 64, without its final zero.
 const MAX_HOSTNAME: usize = 63;
 
 pub(super) fn networks(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Network],
 ) -> Vec<Network> {
@@ -34,7 +34,7 @@ pub(super) fn networks(
 
 /// Reads the networks of a task's resources. Their ports are the node's own, whatever mode they name.
 pub(super) fn of_task(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Network],
     task: &str,
@@ -53,7 +53,7 @@ pub(super) fn of_task(
 
 /// Refuses ports of tasks that collide: a label with one of the group or of the same task, a static
 /// port with any other.
-pub(super) fn check_tasks(check: &mut Check, path: &Path, group: &[Network], tasks: &[Task]) {
+pub(super) fn check_tasks(check: &mut Validation, path: &Path, group: &[Network], tasks: &[Task]) {
     let mut used = Used::default();
     for (position, network) in group.iter().enumerate() {
         used.remember(&path.at("network", position), network, "");
@@ -78,7 +78,7 @@ struct Used {
 
 impl Used {
     /// Adds the ports of `network`, of a task or (empty) of the group, and reports what is in use.
-    fn add(&mut self, check: &mut Check, path: &Path, network: &Network, task: &str) {
+    fn add(&mut self, check: &mut Validation, path: &Path, network: &Network, task: &str) {
         for port in &network.ports {
             let field = path.labelled("port", Some(&port.label), 0);
             let of = |owner: &str| self.labels.get(&(owner.to_owned(), port.label.clone()));
@@ -127,7 +127,7 @@ fn fixed(port: &Port, number: u16) -> (String, u16) {
     (network.to_owned(), number)
 }
 
-fn mode(check: &mut Check, path: &Path, spec: &job_fields::Network) -> String {
+fn mode(check: &mut Validation, path: &Path, spec: &job_fields::Network) -> String {
     let mode = spec.mode.as_deref().filter(|mode| !mode.is_empty());
     let mode = mode.unwrap_or("host");
     let problem = match (mode, mode.strip_prefix("cni/")) {
@@ -152,7 +152,7 @@ fn mode(check: &mut Check, path: &Path, spec: &job_fields::Network) -> String {
 }
 
 /// Checks the settings of a group's own network.
-fn check_settings(check: &mut Check, path: &Path, network: &Network) {
+fn check_settings(check: &mut Validation, path: &Path, network: &Network) {
     let hostname = &network.hostname;
     // References are replaced on the node, which checks the result.
     if !hostname.is_empty() && !hostname.contains("${") && !is_host_name(hostname) {
@@ -189,7 +189,7 @@ fn is_host_name(name: &str) -> bool {
 }
 
 fn network(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Network,
     mode: String,
@@ -234,7 +234,7 @@ fn network(
 }
 
 fn port(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Port,
     position: usize,
@@ -279,7 +279,7 @@ fn port(
 }
 
 /// Returns the port; 0 is none, and an invalid port is an error.
-fn number(check: &mut Check, path: &Path, name: &str, label: &str, port: i64) -> Option<u16> {
+fn number(check: &mut Validation, path: &Path, name: &str, label: &str, port: i64) -> Option<u16> {
     if port > MAX_PORT {
         let message = format!(
             "Port {label} ({port}) cannot be greater than {MAX_PORT}: choose a lower {name}",

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use model::job::JobType;
 use model::{Affinity, Operator, Spread, SpreadTarget};
 
-use super::check::{Check, Path};
 use super::constraint;
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's default weight of an affinity and of a spread.
 const DEFAULT_WEIGHT: i64 = 50;
@@ -25,7 +25,7 @@ impl Ranks {
         }
     }
 
-    pub(super) fn refuse_for_system(&self, check: &mut Check, path: &Path, job_type: JobType) {
+    pub(super) fn refuse_for_system(&self, check: &mut Validation, path: &Path, job_type: JobType) {
         if job_type != JobType::System {
             return;
         }
@@ -42,7 +42,7 @@ impl Ranks {
 }
 
 pub(super) fn affinities(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Affinity],
 ) -> Vec<Affinity> {
@@ -82,7 +82,7 @@ pub(super) fn affinities(
     affinities
 }
 
-fn affinity_weight(check: &mut Check, path: &Path, weight: Option<i64>) -> i8 {
+fn affinity_weight(check: &mut Validation, path: &Path, weight: Option<i64>) -> i8 {
     let weight = weight.unwrap_or(DEFAULT_WEIGHT);
     let field = path.field("weight");
     match i8::try_from(weight) {
@@ -103,7 +103,11 @@ fn affinity_weight(check: &mut Check, path: &Path, weight: Option<i64>) -> i8 {
     }
 }
 
-pub(super) fn spreads(check: &mut Check, path: &Path, specs: &[job_fields::Spread]) -> Vec<Spread> {
+pub(super) fn spreads(
+    check: &mut Validation,
+    path: &Path,
+    specs: &[job_fields::Spread],
+) -> Vec<Spread> {
     let mut spreads = Vec::new();
     for (position, spec) in specs.iter().enumerate() {
         let path = path.at("spread", position);
@@ -127,7 +131,7 @@ pub(super) fn spreads(check: &mut Check, path: &Path, specs: &[job_fields::Sprea
     spreads
 }
 
-fn targets(check: &mut Check, path: &Path, spec: &job_fields::Spread) -> Vec<SpreadTarget> {
+fn targets(check: &mut Validation, path: &Path, spec: &job_fields::Spread) -> Vec<SpreadTarget> {
     let mut targets = Vec::new();
     let mut seen = BTreeSet::new();
     for (position, target) in spec.targets.iter().enumerate() {
@@ -164,7 +168,7 @@ fn targets(check: &mut Check, path: &Path, spec: &job_fields::Spread) -> Vec<Spr
     targets
 }
 
-fn percentage(check: &mut Check, field: String, noun: &str, least: u8, value: i64) -> u8 {
+fn percentage(check: &mut Validation, field: String, noun: &str, least: u8, value: i64) -> u8 {
     match u8::try_from(value) {
         Ok(value) if (least..=100).contains(&value) => value,
         _ => {

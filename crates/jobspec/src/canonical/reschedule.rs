@@ -5,9 +5,9 @@ use std::time::Duration;
 use duration::show;
 use model::job::{DelayFunction, JobType, ReschedulePolicy};
 
-use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::job_types::{NO_RESCHEDULE, has_reschedule};
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's bounds.
 const MIN_DELAY: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const FUNCTIONS: [(&str, DelayFunction); 3] = [
 /// Returns the group's policy: its own attributes over the job's, over the defaults of the type;
 /// `None`: it has no policy, so a failure alone leads to no replacement.
 pub(super) fn reschedule(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::ReschedulePolicy>,
     inherited: &Inherited<'_>,
@@ -93,7 +93,7 @@ fn overlay(
 }
 
 fn read(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::ReschedulePolicy,
     defaults: &ReschedulePolicy,
@@ -127,7 +127,7 @@ fn read(
     }
 }
 
-fn combination(check: &mut Check, path: &Path, policy: &ReschedulePolicy) {
+fn combination(check: &mut Validation, path: &Path, policy: &ReschedulePolicy) {
     if policy.attempts == 0 && !policy.unlimited {
         return; // Rescheduling is off; what else stands here is never used.
     }
@@ -161,7 +161,7 @@ fn combination(check: &mut Check, path: &Path, policy: &ReschedulePolicy) {
 }
 
 /// Checks that all attempts of a limited policy fit into its interval.
-fn attempts_fit(check: &mut Check, path: &Path, policy: &ReschedulePolicy) {
+fn attempts_fit(check: &mut Validation, path: &Path, policy: &ReschedulePolicy) {
     let field = path.field("interval");
     if policy.interval.is_zero() {
         let message = "Interval must be a non zero value if Attempts > 0: write, for instance, \

@@ -3,7 +3,7 @@
 use model::MemoryMax;
 use model::job::TaskResources;
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 use super::{device, network};
 
 /// Source: Nomad's defaults and least values.
@@ -13,7 +13,7 @@ const MIN_CPU_MHZ: u32 = 1;
 const MIN_MEMORY_MIB: u32 = 10;
 
 pub(super) fn resources(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::Resources>,
     task: &str,
@@ -67,7 +67,7 @@ pub(super) fn resources(
 }
 
 fn memory_max(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     memory_max: Option<i64>,
     memory_mib: u32,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use duration::show;
 use model::job::{JobType, RestartMode, RestartPolicy};
 
-use super::check::{Check, Path};
 use super::inherited::Inherited;
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's defaults and bounds.
 const DEFAULT_DELAY: Duration = Duration::from_secs(15);
@@ -17,7 +17,7 @@ const MODES: [(&str, RestartMode); 2] =
 
 /// Returns the group's policy: its own attributes over the defaults of the job's type.
 pub(super) fn group(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::RestartPolicy>,
     inherited: &Inherited<'_>,
@@ -46,7 +46,7 @@ pub(super) fn group(
 /// Whether its restarts fit into the interval is not checked, as in Nomad: a task whose restarts do
 /// not fit restarts without end.
 pub(super) fn task(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::RestartPolicy>,
     group: &RestartPolicy,
@@ -55,7 +55,7 @@ pub(super) fn task(
 }
 
 fn merge(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::RestartPolicy>,
     below: &RestartPolicy,
@@ -87,7 +87,7 @@ fn merge(
     policy
 }
 
-fn combination(check: &mut Check, path: &Path, policy: &RestartPolicy) {
+fn combination(check: &mut Validation, path: &Path, policy: &RestartPolicy) {
     if policy.attempts == 0 {
         if policy.mode == RestartMode::Delay {
             let message = "Restart policy \"delay\" with 0 attempts is ambiguous: use mode = \
@@ -107,7 +107,7 @@ fn combination(check: &mut Check, path: &Path, policy: &RestartPolicy) {
 }
 
 /// Checks that the restarts of an interval, with the delay before each, fit into it.
-fn restarts_fit(check: &mut Check, path: &Path, policy: &RestartPolicy) {
+fn restarts_fit(check: &mut Validation, path: &Path, policy: &RestartPolicy) {
     let needed = policy.delay.as_nanos() * u128::from(policy.attempts);
     if needed > policy.interval.as_nanos() {
         let message = format!(

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use model::job::JobType;
 use model::scaling::{ScaledResource, Scaling, TaskScaling};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 pub(super) fn scaling(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::Scaling>,
     count: u32,
@@ -64,7 +64,7 @@ pub(super) fn scaling(
 
 /// Reads the policies of a task; they have no effect but to be shown to autoscalers.
 pub(super) fn of_task(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::TaskScaling],
 ) -> Vec<TaskScaling> {

@@ -13,7 +13,7 @@ use model::{Constraint, Operator};
 pub(super) use self::providers::check_providers;
 pub(super) use self::rules::Context;
 use self::rules::{on_update, port_problem};
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 use super::{driver_config, environment};
 
 /// Source: Nomad's limit, the length of a label of a host name.
@@ -26,7 +26,7 @@ const MAX_TAG_BYTES: usize = 1_024;
 const MAX_SERVICES: usize = 64;
 
 pub(super) fn services(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Service],
     context: &Context<'_>,
@@ -57,7 +57,7 @@ pub(super) fn services(
 }
 
 fn service(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Service,
     context: &Context<'_>,
@@ -95,7 +95,7 @@ fn service(
     Service { checks, ..service }
 }
 
-fn name(check: &mut Check, path: &Path, name: Option<&str>, context: &Context<'_>) -> String {
+fn name(check: &mut Validation, path: &Path, name: Option<&str>, context: &Context<'_>) -> String {
     let base = match context.task {
         Some(task) => format!("{}-{}-{task}", context.job, context.group),
         None => format!("{}-{}", context.job, context.group),
@@ -144,14 +144,14 @@ fn without_references(text: &str) -> String {
     plain + rest
 }
 
-fn port(check: &mut Check, path: &Path, port: &str, service: &str, context: &Context<'_>) {
+fn port(check: &mut Validation, path: &Path, port: &str, service: &str, context: &Context<'_>) {
     if let Some(problem) = port_problem(port, service, context) {
         check.error(path.field("port"), problem);
     }
 }
 
 fn address_mode(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Service,
     context: &Context<'_>,
@@ -173,7 +173,7 @@ fn address_mode(
     found
 }
 
-fn tags(check: &mut Check, path: &Path, name: &str, tags: &[String]) -> Vec<String> {
+fn tags(check: &mut Validation, path: &Path, name: &str, tags: &[String]) -> Vec<String> {
     let problem = if tags.len() > MAX_TAGS {
         Some(format!(
             "has {} tags, more than {MAX_TAGS}: remove some",
@@ -194,7 +194,12 @@ fn tags(check: &mut Check, path: &Path, name: &str, tags: &[String]) -> Vec<Stri
 }
 
 /// Checks that the tasks which a group's services name exist.
-pub(super) fn check_tasks(check: &mut Check, path: &Path, services: &[Service], tasks: &[Task]) {
+pub(super) fn check_tasks(
+    check: &mut Validation,
+    path: &Path,
+    services: &[Service],
+    tasks: &[Task],
+) {
     for (position, service) in services.iter().enumerate() {
         let path = path.at("service", position);
         let named = service.checks.iter().map(|check| check.task.as_str());
@@ -209,7 +214,12 @@ pub(super) fn check_tasks(check: &mut Check, path: &Path, services: &[Service], 
 }
 
 /// Refuses scripts in tasks whose driver runs no commands. `path` is the group's.
-pub(super) fn check_scripts(check: &mut Check, path: &Path, services: &[Service], tasks: &[Task]) {
+pub(super) fn check_scripts(
+    check: &mut Validation,
+    path: &Path,
+    services: &[Service],
+    tasks: &[Task],
+) {
     scripts_of(check, path, services, None, tasks);
     for (position, task) in tasks.iter().enumerate() {
         let path = path.labelled("task", Some(&task.name), position);
@@ -218,7 +228,7 @@ pub(super) fn check_scripts(check: &mut Check, path: &Path, services: &[Service]
 }
 
 fn scripts_of(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     services: &[Service],
     owner: Option<&str>,
@@ -279,7 +289,7 @@ pub(super) fn imply(constraints: &mut Vec<Constraint>, services: &[Service], tas
 }
 
 /// Warns of services without a provider, of those that are never registered, and of settings without effect.
-pub(super) fn warn(check: &mut Check, job: &job_fields::Job) {
+pub(super) fn warn(check: &mut Validation, job: &job_fields::Job) {
     warn_of_drivers(check, job);
     let groups = job.task_groups.iter();
     let services = groups.flat_map(|group| {
@@ -307,7 +317,7 @@ pub(super) fn warn(check: &mut Check, job: &job_fields::Job) {
 }
 
 /// Warns of services at the address of a driver that gives its tasks none.
-fn warn_of_drivers(check: &mut Check, job: &job_fields::Job) {
+fn warn_of_drivers(check: &mut Validation, job: &job_fields::Job) {
     for group in &job.task_groups {
         let mut modes = group.networks.iter().map(|it| it.mode.as_deref());
         let has_network = modes.any(|mode| !matches!(mode.unwrap_or("host"), "" | "host"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use duration::show;
 use model::job::{JobType, LogConfig, RestartPolicy, Task, VolumeRequest};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 use super::{
     action, artifact, constraint, consul, csi_plugin, driver_config, environment, launches,
     lifecycle, name, rank, resources, restart, scaling, service, signal, template, vault, volume,
@@ -36,7 +36,7 @@ pub(super) struct GroupContext<'a> {
 const MAX_NAME_BYTES: usize = 200;
 
 pub(super) fn task(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Task,
     group_context: &GroupContext<'_>,
@@ -119,7 +119,7 @@ pub(super) fn task(
 
 /// Reads the driver. Another than those of this version is accepted: a plugin or a later version of
 /// the node may have it, and the scheduler knows which node does.
-fn driver(check: &mut Check, path: &Path, driver: Option<&str>, task: &str) -> String {
+fn driver(check: &mut Validation, path: &Path, driver: Option<&str>, task: &str) -> String {
     let driver = driver.unwrap_or_default();
     let known = driver_config::names();
     if driver.is_empty() {
@@ -135,7 +135,7 @@ fn driver(check: &mut Check, path: &Path, driver: Option<&str>, task: &str) -> S
 }
 
 fn kill_timeout(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     duration: Option<&prost_types::Duration>,
     group_context: &GroupContext<'_>,
@@ -160,7 +160,7 @@ fn kill_timeout(
     kill_timeout
 }
 
-fn kill_signal(check: &mut Check, path: &Path, name: Option<&str>) -> String {
+fn kill_signal(check: &mut Validation, path: &Path, name: Option<&str>) -> String {
     let name = name.unwrap_or_default();
     if let Some(problem) = signal::problem(name) {
         check.error(path.field("kill_signal"), problem);
@@ -168,7 +168,7 @@ fn kill_signal(check: &mut Check, path: &Path, name: Option<&str>) -> String {
     name.to_owned()
 }
 
-fn leader(check: &mut Check, path: &Path, spec: &job_fields::Task) -> bool {
+fn leader(check: &mut Validation, path: &Path, spec: &job_fields::Task) -> bool {
     let leader = spec.leader.unwrap_or(false);
     if leader && spec.lifecycle.is_some() {
         let message = "a task with a lifecycle block cannot be the leader: mark a main task";
@@ -178,7 +178,7 @@ fn leader(check: &mut Check, path: &Path, spec: &job_fields::Task) -> bool {
 }
 
 fn logs(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::LogConfig>,
     disk_mib: u64,

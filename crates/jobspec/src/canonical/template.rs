@@ -8,7 +8,7 @@ use model::AllocPath;
 use model::job::Job;
 use model::template::{ChangeMode, ChangeScript, Template, TemplateWait};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 use super::{driver_config, environment, signal};
 
 /// Source: Nomad's defaults.
@@ -18,7 +18,7 @@ const DEFAULT_PERMS: &str = "0644";
 const DEFAULT_SIGNAL: &str = "SIGHUP";
 
 pub(super) fn templates(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::Template],
 ) -> Vec<Template> {
@@ -38,7 +38,7 @@ pub(super) fn templates(
     templates
 }
 
-fn template(check: &mut Check, path: &Path, spec: &job_fields::Template) -> Template {
+fn template(check: &mut Validation, path: &Path, spec: &job_fields::Template) -> Template {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let or = |value: &Option<String>, default: &str| {
         let given = value.as_deref().filter(|value| !value.is_empty());
@@ -74,7 +74,11 @@ fn template(check: &mut Check, path: &Path, spec: &job_fields::Template) -> Temp
     template
 }
 
-fn change(check: &mut Check, path: &Path, spec: &job_fields::Template) -> (ChangeMode, String) {
+fn change(
+    check: &mut Validation,
+    path: &Path,
+    spec: &job_fields::Template,
+) -> (ChangeMode, String) {
     let modes = ChangeMode::ALL.map(|mode| (mode.as_str(), mode));
     let given = spec.change_mode.as_deref().filter(|mode| !mode.is_empty());
     let mode = check.choice(
@@ -103,7 +107,7 @@ fn change(check: &mut Check, path: &Path, spec: &job_fields::Template) -> (Chang
 }
 
 fn change_script(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::ChangeScript>,
     mode: ChangeMode,
@@ -135,7 +139,7 @@ fn change_script(
     })
 }
 
-fn perms(check: &mut Check, path: &Path, perms: Option<&str>) -> String {
+fn perms(check: &mut Validation, path: &Path, perms: Option<&str>) -> String {
     let perms = perms
         .filter(|perms| !perms.is_empty())
         .unwrap_or(DEFAULT_PERMS);
@@ -147,7 +151,7 @@ fn perms(check: &mut Check, path: &Path, perms: Option<&str>) -> String {
 }
 
 /// Returns a user or group; the JSON of Nomad writes -1 for the agent's own.
-fn owner(check: &mut Check, path: &Path, name: &str, id: Option<i64>) -> Option<u32> {
+fn owner(check: &mut Validation, path: &Path, name: &str, id: Option<i64>) -> Option<u32> {
     let id = id.filter(|id| *id != -1)?;
     // The largest id means "unchanged" to the kernel.
     match u32::try_from(id) {
@@ -164,7 +168,7 @@ fn owner(check: &mut Check, path: &Path, name: &str, id: Option<i64>) -> Option<
 }
 
 fn wait(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::TemplateWait>,
 ) -> Option<TemplateWait> {
@@ -191,7 +195,7 @@ fn wait(
     Some(TemplateWait { min, max })
 }
 
-fn check_files(check: &mut Check, path: &Path, template: &Template) {
+fn check_files(check: &mut Validation, path: &Path, template: &Template) {
     if template.source.is_empty() && template.data.is_empty() {
         let message =
             "Must specify a source path or have an embedded template: write data or source";
@@ -227,7 +231,7 @@ fn check_files(check: &mut Check, path: &Path, template: &Template) {
 }
 
 /// Checks the text's syntax and functions; that of a `source` is known on the node only.
-fn check_text(check: &mut Check, path: &Path, template: &Template) {
+fn check_text(check: &mut Validation, path: &Path, template: &Template) {
     if template.left_delimiter == template.right_delimiter {
         let message = "both delimiters are the same: choose two";
         check.error(path.field("right_delimiter"), message);
@@ -269,7 +273,7 @@ fn is_of_gateways(function: &str) -> bool {
 }
 
 /// Warns of templates that wait for data which no node has, or which the task may not read.
-pub(super) fn warn(check: &mut Check, job: &Job) {
+pub(super) fn warn(check: &mut Validation, job: &Job) {
     for group in &job.task_groups {
         for task in &group.tasks {
             for template in &task.templates {

@@ -2,14 +2,14 @@
 
 use model::job::{Ui, UiLink};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's public limit.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 /// More than a page shows.
 const MAX_LINKS: usize = 64;
 
-pub(super) fn ui(check: &mut Check, spec: Option<&job_fields::Ui>) -> Option<Ui> {
+pub(super) fn ui(check: &mut Validation, spec: Option<&job_fields::Ui>) -> Option<Ui> {
     let spec = spec?;
     let path = Path::root().block("ui");
     let description = spec.description.clone().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn ui(check: &mut Check, spec: Option<&job_fields::Ui>) -> Option<Ui>
     Some(Ui { description, links })
 }
 
-fn link(check: &mut Check, path: &Path, spec: &job_fields::UiLink) -> UiLink {
+fn link(check: &mut Validation, path: &Path, spec: &job_fields::UiLink) -> UiLink {
     let mut required = |name: &str, value: &Option<String>, example: &str| {
         let text = value.clone().unwrap_or_default();
         if text.is_empty() {

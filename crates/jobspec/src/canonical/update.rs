@@ -5,9 +5,9 @@ use std::time::Duration;
 use duration::show;
 use model::job::{HealthCheck, JobType, MigrateStrategy, UpdateStrategy};
 
-use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::job_types::{allows_update, refusal};
+use super::validation::{Path, Validation};
 
 /// Source: Nomad's defaults of the update and migrate blocks.
 const MIN_HEALTHY_TIME: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const MIGRATE_CHECKS: [(&str, HealthCheck); 2] = [
 
 /// Returns the group's strategy: its own attributes over the job's, over the defaults.
 pub(super) fn update(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::UpdateStrategy>,
     inherited: &Inherited<'_>,
@@ -57,7 +57,7 @@ pub(super) fn update(
 /// counts, and is checked, in the groups that inherit it.
 pub(super) fn of_job(inherited: &Inherited<'_>) -> Option<UpdateStrategy> {
     let spec = inherited.update.cloned().unwrap_or_default();
-    let mut unchecked = Check::default();
+    let mut unchecked = Validation::default();
     allows_update(inherited.job_type).then(|| read(&mut unchecked, &Path::root(), &spec))
 }
 
@@ -80,7 +80,7 @@ fn overlay(
     }
 }
 
-fn read(check: &mut Check, path: &Path, spec: &job_fields::UpdateStrategy) -> UpdateStrategy {
+fn read(check: &mut Validation, path: &Path, spec: &job_fields::UpdateStrategy) -> UpdateStrategy {
     UpdateStrategy {
         max_parallel: check.number(path.field("max_parallel"), spec.max_parallel, 1),
         health_check: health_check(check, path, spec.health_check.as_deref(), &UPDATE_CHECKS),
@@ -107,7 +107,7 @@ fn read(check: &mut Check, path: &Path, spec: &job_fields::UpdateStrategy) -> Up
 }
 
 fn health_check(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     text: Option<&str>,
     choices: &[(&str, HealthCheck)],
@@ -126,7 +126,7 @@ fn health_check(
     )
 }
 
-fn combination(check: &mut Check, path: &Path, job_type: JobType, update: &UpdateStrategy) {
+fn combination(check: &mut Validation, path: &Path, job_type: JobType, update: &UpdateStrategy) {
     if update.auto_promote && update.canary == 0 {
         let message = "Auto Promote requires a Canary count greater than zero: set canary, or \
                        leave auto_promote out";
@@ -161,7 +161,7 @@ fn combination(check: &mut Check, path: &Path, job_type: JobType, update: &Updat
     }
 }
 
-fn healthy_in_time(check: &mut Check, path: &Path, min_healthy: Duration, deadline: Duration) {
+fn healthy_in_time(check: &mut Validation, path: &Path, min_healthy: Duration, deadline: Duration) {
     if min_healthy >= deadline {
         let message = format!(
             "min_healthy_time ({}) must be shorter than healthy_deadline ({}): shorten it, or \
@@ -175,7 +175,7 @@ fn healthy_in_time(check: &mut Check, path: &Path, min_healthy: Duration, deadli
 
 /// Returns the group's migrate strategy: its own attributes over the job's, over the defaults.
 pub(super) fn migrate(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::MigrateStrategy>,
     inherited: &Inherited<'_>,

@@ -4,13 +4,13 @@ use model::template::ChangeMode;
 use model::vault::Vault;
 use model::{Constraint, Job, Operator, Task};
 
-use super::check::{Check, Path};
 use super::signal;
+use super::validation::{Path, Validation};
 
 const DEFAULT_SIGNAL: &str = "SIGHUP";
 
 pub(super) fn vault(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::Vault>,
 ) -> Option<Vault> {
@@ -76,7 +76,7 @@ pub(super) fn imply(constraints: &mut Vec<Constraint>, tasks: &[Task]) {
 }
 
 /// Warns of policies, which are the role's.
-pub(super) fn warn(check: &mut Check, job: &Job) {
+pub(super) fn warn(check: &mut Validation, job: &Job) {
     for task in job.task_groups.iter().flat_map(|group| &group.tasks) {
         let Some(vault) = task
             .vault

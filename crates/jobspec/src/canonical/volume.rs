@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use model::job::{JobType, VolumeMount, VolumeRequest, VolumeType};
 use model::{AccessMode, AttachmentMode};
 
-use super::check::{Check, Path};
+use super::validation::{Path, Validation};
 
 /// The facts of group and job that the checks of a volume need.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ pub(super) struct GroupFacts {
 
 /// Checks a group's volume requests.
 pub(super) fn volumes(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &BTreeMap<String, job_fields::VolumeRequest>,
     group: GroupFacts,
@@ -35,7 +35,7 @@ pub(super) fn volumes(
 }
 
 fn volume(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::VolumeRequest,
     group: GroupFacts,
@@ -109,7 +109,7 @@ fn volume(
 
 /// An empty word is none, as in the API's JSON.
 fn access_mode(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     word: Option<&str>,
     read_only: bool,
@@ -145,7 +145,11 @@ fn access_mode(
     Some(mode)
 }
 
-fn attachment_mode(check: &mut Check, path: &Path, word: Option<&str>) -> Option<AttachmentMode> {
+fn attachment_mode(
+    check: &mut Validation,
+    path: &Path,
+    word: Option<&str>,
+) -> Option<AttachmentMode> {
     let word = word.filter(|word| !word.is_empty())?;
     let mode = AttachmentMode::parse(word);
     let field = path.field("attachment_mode");
@@ -165,7 +169,7 @@ fn attachment_mode(check: &mut Check, path: &Path, word: Option<&str>) -> Option
 
 /// Checks where a task finds volumes of its group.
 pub(super) fn mounts(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     specs: &[job_fields::VolumeMount],
     volumes: &BTreeMap<String, VolumeRequest>,

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use model::template::ChangeMode;
 use model::{AllocPath, WorkloadIdentity};
 
-use super::check::{Check, Path};
 use super::signal;
+use super::validation::{Path, Validation};
 
 /// Identities of one task, more than anyone writes by hand.
 const MAX_IDENTITIES: usize = 64;
 
 /// Reads the default identity and the named ones; a default without settings is left out.
 pub(super) fn identities(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Task,
 ) -> Vec<WorkloadIdentity> {
@@ -85,7 +85,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 128 && name.bytes().all(fits)
 }
 
-fn identity(check: &mut Check, path: &Path, spec: &job_fields::Identity) -> WorkloadIdentity {
+fn identity(check: &mut Validation, path: &Path, spec: &job_fields::Identity) -> WorkloadIdentity {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let env = spec.env.unwrap_or(false);
     let (change_mode, change_signal) = change(check, path, spec);
@@ -128,7 +128,7 @@ fn identity(check: &mut Check, path: &Path, spec: &job_fields::Identity) -> Work
 }
 
 fn change(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Identity,
 ) -> (Option<ChangeMode>, String) {

@@ -1,6 +1,7 @@
 //! Round trips, sizes and refusals of stored values.
 
 use model::allocation::RescheduleEvent;
+use model::service::ServiceCheck;
 use model::{
     AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability,
     DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption,
@@ -477,4 +478,26 @@ fn a_value_of_another_kind_or_half_of_one_is_an_error() {
         assert!(decode(key, other).is_err(), "{key:?}");
         assert!(decode(key, b"").is_err(), "{key:?}");
     }
+}
+
+#[test]
+fn a_job_with_a_value_of_a_later_version_is_an_error_and_one_with_a_later_field_is_not() {
+    let mut job = service("web", 1);
+    job.task_groups[0].services = vec![model::Service {
+        checks: vec![ServiceCheck::default()],
+        ..model::Service::default()
+    }];
+    let key = Key::Job(job.key());
+    let text = String::from_utf8(Value::from(&job).encode().unwrap()).unwrap();
+    let known = r#""type":"http""#;
+    assert_eq!(text.matches(known).count(), 1, "{text}");
+
+    let later = text.replace(known, r#""type":"http","later":true"#);
+    assert_eq!(
+        decode(&key, later.as_bytes()).unwrap(),
+        Entity::Job(job.into())
+    );
+    let later = text.replace(known, r#""type":"later""#);
+    let error = decode(&key, later.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("unknown variant `later`"), "{error}");
 }

@@ -15,8 +15,14 @@ pub struct ElectionOptions {
     pub service: String,
     /// Published while this process leads.
     pub info: LeaderInfo,
-    /// Lease time in whole seconds; etcd rounds up to at least 2 s. With 3 s a dead leader is replaced
-    /// within that time, and a live one may miss two of three keep-alives before it steps down.
+    /// Time of the lease. With 3 s a dead leader is replaced within that time. A live one renews its lease
+    /// six times in it and steps down once two thirds have passed without an answer (`lease.rs`).
+    ///
+    /// Fractions of a second are cut off, and etcd grants at least 2 s; the leader relies on the shorter
+    /// time. No other time has to be shorter for safety, because fences refuse late writes: the
+    /// deadline of a request to etcd, 5 s, is longer. Two should be shorter, to be of use: the timeout of
+    /// resigning (`campaign.rs`, 1 s), after which the lease would expire anyway, and the longest pause of
+    /// etcd, such as a defragmentation, during which the lease is not renewed.
     pub ttl: Duration,
     pub metrics: ElectionMetrics,
 }

@@ -183,7 +183,7 @@ impl Feed {
                 _ = again.tick(), if urgent && patient_until.is_none() => {}
                 _ = quiet.tick() => {
                     self.measure_silence();
-                    if received_at.elapsed() > self.options.silence_limit {
+                    if received_at.elapsed() > self.options.watch_timeout {
                         let reason = "the store has been silent for too long".to_owned();
                         return Outcome::Broken(Error::WatchEnded { reason });
                     }

@@ -15,7 +15,7 @@ pub struct ReplicaOptions {
     pub progress_interval: Duration,
     /// Time of silence after which the watch is resumed on a new stream: a few intervals, because a
     /// loaded server answers late.
-    pub silence_limit: Duration,
+    pub watch_timeout: Duration,
     /// Batches of changes that a subscriber may lag behind before it has to start again from a
     /// snapshot; 1,024 batches are seconds of a loaded store.
     pub delta_capacity: usize,
@@ -62,7 +62,7 @@ impl Default for ReplicaOptions {
         Self {
             page_size: 10_000,
             progress_interval: Duration::from_secs(1),
-            silence_limit: Duration::from_secs(5),
+            watch_timeout: Duration::from_secs(5),
             delta_capacity: 1_024,
             metrics: ReplicaMetrics::default(),
             interest: Interest::ALL,

@@ -29,12 +29,12 @@ struct Behind {
     metrics: ReplicaMetrics,
 }
 
-async fn behind(backend: &Backend, silence_limit: Duration) -> Behind {
+async fn behind(backend: &Backend, watch_timeout: Duration) -> Behind {
     let proxy = backend.proxy().await;
     let metrics = ReplicaMetrics::default();
     let options = ReplicaOptions {
         progress_interval: Duration::from_millis(100),
-        silence_limit,
+        watch_timeout,
         metrics: metrics.clone(),
         ..Default::default()
     };

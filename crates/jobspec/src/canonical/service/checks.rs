@@ -8,8 +8,8 @@ use model::service::{
 };
 
 use super::rules::{self, Context, on_update, port_problem};
-use crate::canonical::check::{Check, Path};
 use crate::canonical::environment;
+use crate::canonical::validation::{Path, Validation};
 
 /// Source: Nomad's least interval and timeout.
 const LEAST: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const METHODS: [&str; 9] = [
 ];
 
 pub(super) fn checks(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Service,
     service: &Service,
@@ -54,7 +54,7 @@ pub(super) fn checks(
 }
 
 fn one(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Check,
     service: &Service,
@@ -116,7 +116,12 @@ fn one(
 }
 
 /// Reads the notes, which only Consul shows.
-fn notes(check: &mut Check, path: &Path, spec: &job_fields::Check, provider: Provider) -> String {
+fn notes(
+    check: &mut Validation,
+    path: &Path,
+    spec: &job_fields::Check,
+    provider: Provider,
+) -> String {
     let notes = spec.notes.clone().unwrap_or_default();
     if provider != Provider::Consul {
         return String::new();
@@ -131,17 +136,18 @@ fn notes(check: &mut Check, path: &Path, spec: &job_fields::Check, provider: Pro
     notes
 }
 
-fn check_type(check: &mut Check, path: &Path, text: Option<&str>) -> CheckType {
+fn check_type(check: &mut Validation, path: &Path, text: Option<&str>) -> CheckType {
     let choices = CheckType::ALL.map(|it| (it.as_str(), it));
     let text = text.unwrap_or_default();
     let field = path.field("type");
     check.choice(field, Some(text), &choices, CheckType::Tcp, |given| {
-        format!("invalid check type ({given:?}), must be one of http, tcp, grpc, script")
+        let types = CheckType::ALL.map(CheckType::as_str).join(", ");
+        format!("invalid check type ({given:?}), must be one of {types}")
     })
 }
 
 /// Refuses settings that this version does not carry out.
-fn refuse(check: &mut Check, path: &Path, spec: &job_fields::Check) {
+fn refuse(check: &mut Validation, path: &Path, spec: &job_fields::Check) {
     if spec.expose == Some(true) {
         let message = "expose is not supported by this version of Kafila: remove it, Consul Connect is not used";
         check.error(path.field("expose"), message);
@@ -150,7 +156,7 @@ fn refuse(check: &mut Check, path: &Path, spec: &job_fields::Check) {
 
 /// "auto" is the same as none: a check has the mode of its service.
 fn address_mode(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Check,
     context: &Context<'_>,
@@ -167,7 +173,7 @@ fn address_mode(
 }
 
 fn time(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     name: &str,
     value: Option<&prost_types::Duration>,
@@ -194,7 +200,7 @@ fn time(
     time
 }
 
-fn protocol(check: &mut Check, path: &Path, protocol: Option<&str>) -> String {
+fn protocol(check: &mut Validation, path: &Path, protocol: Option<&str>) -> String {
     let protocol = protocol.unwrap_or_default();
     if !matches!(protocol, "" | "http" | "https") {
         let message = format!("unknown protocol {protocol:?}: use \"http\" or \"https\"");
@@ -203,7 +209,7 @@ fn protocol(check: &mut Check, path: &Path, protocol: Option<&str>) -> String {
     protocol.to_owned()
 }
 
-fn method(check: &mut Check, path: &Path, method: Option<&str>) -> String {
+fn method(check: &mut Validation, path: &Path, method: Option<&str>) -> String {
     let method = method.unwrap_or_default();
     if !method.is_empty() && !METHODS.contains(&method) {
         let message = format!(
@@ -217,7 +223,7 @@ fn method(check: &mut Check, path: &Path, method: Option<&str>) -> String {
 
 /// Reads the headers; a single text counts as a list of one.
 fn header(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Check,
 ) -> BTreeMap<String, Vec<String>> {
@@ -259,7 +265,11 @@ fn header(
     headers
 }
 
-fn initial_status(check: &mut Check, path: &Path, text: Option<&str>) -> Option<InitialStatus> {
+fn initial_status(
+    check: &mut Validation,
+    path: &Path,
+    text: Option<&str>,
+) -> Option<InitialStatus> {
     let text = text.filter(|text| !text.is_empty())?;
     let choices = InitialStatus::ALL.map(|it| (it.as_str(), it));
     let field = path.field("initial_status");
@@ -275,7 +285,7 @@ fn initial_status(check: &mut Check, path: &Path, text: Option<&str>) -> Option<
 
 /// Checks the command of a script, and that it has a task to run in.
 fn script(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     found: &ServiceCheck,
     service: &Service,
@@ -294,7 +304,7 @@ fn script(
 
 /// Checks the address of a check: a port, and for HTTP a path.
 fn target(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     found: &ServiceCheck,
     service: &Service,
@@ -329,7 +339,7 @@ fn target(
 }
 
 fn restart(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::CheckRestart>,
 ) -> Option<CheckRestart> {

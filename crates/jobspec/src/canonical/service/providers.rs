@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use model::consul::Consul;
 use model::service::{Provider, Service, ServiceWeights};
 
-use crate::canonical::check::{Check, Path};
 use crate::canonical::environment;
+use crate::canonical::validation::{Path, Validation};
 
 const CONSUL: &str = "consul";
 const NOMAD: &str = "nomad";
 
 /// Reads the provider. Only an explicit one is Consul, unlike in Nomad: see the decision 0019.
-pub(super) fn provider(check: &mut Check, path: &Path, spec: &job_fields::Service) -> Provider {
+pub(super) fn provider(
+    check: &mut Validation,
+    path: &Path,
+    spec: &job_fields::Service,
+) -> Provider {
     match spec.provider.as_deref().unwrap_or_default() {
         "" | NOMAD => Provider::Kafila,
         CONSUL => {
@@ -29,7 +33,7 @@ pub(super) fn provider(check: &mut Check, path: &Path, spec: &job_fields::Servic
     }
 }
 
-fn cluster(check: &mut Check, path: &Path, cluster: &str) {
+fn cluster(check: &mut Validation, path: &Path, cluster: &str) {
     if !matches!(cluster, "" | Consul::DEFAULT_CLUSTER) {
         let message = format!(
             "the cluster {cluster:?} of Consul is not supported by this version of Kafila: remove it, each node \
@@ -41,7 +45,7 @@ fn cluster(check: &mut Check, path: &Path, cluster: &str) {
 
 /// Reads the attributes that only Consul has; those of other providers have no effect.
 pub(super) fn consul_parts(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::Service,
     provider: Provider,
@@ -70,7 +74,7 @@ pub(super) fn consul_parts(
 }
 
 /// Source: the kinds of Consul's documentation. Those of Connect's own services need Connect.
-fn kind(check: &mut Check, path: &Path, kind: &str) -> String {
+fn kind(check: &mut Validation, path: &Path, kind: &str) -> String {
     if matches!(
         kind,
         "connect-proxy" | "mesh-gateway" | "terminating-gateway" | "ingress-gateway"
@@ -84,7 +88,7 @@ fn kind(check: &mut Check, path: &Path, kind: &str) -> String {
 }
 
 fn tagged_addresses(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     addresses: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
@@ -106,7 +110,7 @@ fn tagged_addresses(
 ///
 /// Source: Nomad's rule; services without a provider go along with either.
 pub(in crate::canonical) fn check_providers(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     services: &[job_fields::Service],
     tasks: &[job_fields::Task],
@@ -125,7 +129,7 @@ pub(in crate::canonical) fn check_providers(
 }
 
 /// Warns of attributes of Consul in services of other providers.
-pub(super) fn warn(check: &mut Check, services: &[&job_fields::Service]) {
+pub(super) fn warn(check: &mut Validation, services: &[&job_fields::Service]) {
     let others = || {
         let is_other = |service: &&&job_fields::Service| {
             service.provider.as_deref().unwrap_or_default() != CONSUL

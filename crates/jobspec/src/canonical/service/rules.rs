@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::service::{AddressMode, OnUpdate};
 
-use crate::canonical::check::{Check, Path};
+use crate::canonical::validation::{Path, Validation};
 
 /// The context of a service: the names of its job, group and task, and the labels of the ports that it can name.
 pub(in crate::canonical) struct Context<'a> {
@@ -33,7 +33,7 @@ pub(super) fn port_problem(port: &str, service: &str, context: &Context<'_>) -> 
 
 /// Reads an address mode, which is one of `choices`; `None`: the text is empty, or wrong.
 pub(super) fn address_mode(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     mode: &str,
     choices: &[AddressMode],
@@ -64,7 +64,7 @@ pub(super) fn address_mode(
 }
 
 pub(super) fn on_update(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     text: Option<&str>,
     default: OnUpdate,

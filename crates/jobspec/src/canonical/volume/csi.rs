@@ -3,7 +3,7 @@
 use model::job::VolumeType;
 use model::{AccessMode, AttachmentMode, MountOptions};
 
-use super::super::check::{Check, Path};
+use super::super::validation::{Path, Validation};
 
 /// The modes of jobs. Source: Nomad's public documentation.
 const MODES: [AccessMode; 5] = [
@@ -16,7 +16,7 @@ const MODES: [AccessMode; 5] = [
 
 /// Reads the access mode of a group with `count` allocations.
 pub(super) fn access_mode(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: &job_fields::VolumeRequest,
     count: u32,
@@ -56,7 +56,7 @@ pub(super) fn access_mode(
 }
 
 pub(super) fn attachment_mode(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     word: Option<&str>,
 ) -> Option<AttachmentMode> {
@@ -85,7 +85,7 @@ pub(super) fn attachment_mode(
 
 /// Reads the options of a mount, which directories of nodes do not have.
 pub(super) fn mount_options(
-    check: &mut Check,
+    check: &mut Validation,
     path: &Path,
     spec: Option<&job_fields::CsiMountOptions>,
     volume_type: VolumeType,

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 /// A shared [`HeartbeatBuffer`]. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Heartbeats(Arc<Mutex<HeartbeatBuffer>>);
+pub struct SharedHeartbeats(Arc<Mutex<HeartbeatBuffer>>);
 
-impl Heartbeats {
+impl SharedHeartbeats {
     pub fn new(max_age: Duration) -> Self {
         let buffer = HeartbeatBuffer::new(max_age, Instant::now().into_std());
         Self(Arc::new(Mutex::new(buffer)))

@@ -1,4 +1,4 @@
-//! Helpers of every check: collected errors, field paths, numbers and durations in range.
+//! Validation of a job: the collector of errors and warnings, field paths, numbers and durations in range.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LONGEST_SECONDS: i64 = 86_400;
 
 /// The errors and warnings found so far.
 #[derive(Default)]
-pub(super) struct Check {
+pub(super) struct Validation {
     errors: FieldErrors,
     warnings: Vec<String>,
     /// The number of errors beyond those kept.
@@ -70,7 +70,7 @@ impl Display for Path {
     }
 }
 
-impl Check {
+impl Validation {
     pub(super) fn error(&mut self, field: impl Display, message: impl Into<String>) {
         if self.errors.0.len() < MAX_KEPT {
             self.errors.push(field.to_string(), message);
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_number_without_a_unit_that_is_no_millisecond_is_remarked_on() {
         let warnings = |nanoseconds| {
-            let mut check = Check::default();
+            let mut check = Validation::default();
             let value = job_fields::duration(nanoseconds);
             let read = check.duration("kill_timeout".to_owned(), Some(&value), Duration::ZERO);
             assert_eq!(read, Duration::from_nanos(nanoseconds.unsigned_abs()));

@@ -1,4 +1,7 @@
-//! The delay series of a reschedule policy: one home for its validation and for its use.
+//! Delay series of a reschedule policy: the delay after a given one, the maximum, the sum of all.
+//!
+//! Two crates share this arithmetic. `placement::reschedule` decides whether and when a failed allocation
+//! is replaced; `jobspec` validates that the attempts of a policy fit into its interval.
 
 use std::time::Duration;
 

@@ -164,8 +164,12 @@ pub fn cancel(snapshot: &Snapshot, deployment: &Indexed<Deployment>, now: Timest
     let description = "Cancelled because job is stopped".to_owned();
     let status = DeploymentStatus::Cancelled;
     let cancelled = ended(snapshot, deployment, status, description, now);
+    // A job that is missing here may be one that only later versions can decode: then it is in the store.
+    let job = &deployment.value.job;
+    let read = snapshot.job(job).map_or(0, |job| job.modify_index);
+    let unchanged = Write::require(Key::Job(job.clone()), read);
     Action::new(deployment.value.id, Reason::JobGone)
-        .with([update_deployment(deployment, cancelled)])
+        .with([unchanged, update_deployment(deployment, cancelled)])
 }
 
 /// Returns the transaction that creates an evaluation of a deployment's job.

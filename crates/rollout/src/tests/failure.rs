@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{Deployment, DeploymentGroup, DeploymentStatus, DesiredStatus, Job};
-use state::Key;
+use state::{Key, Write};
 
 use super::fixture::{Fixture, MINUTE, alloc_id, deployment_id, expected_index, group, job, key};
 use crate::{Action, Cause, Reason};
@@ -180,13 +180,21 @@ fn the_deployment_of_a_job_that_is_gone_is_cancelled() {
         DeploymentStatus::Cancelled
     );
     assert!(action.eval().is_none());
+    // The store may have a job that only later versions can decode.
+    let absent = Write::RequireAbsent {
+        key: Key::Job(key()),
+    };
+    assert!(action.writes.contains(&absent));
 
     // Another job of the same name is not the one that was deployed.
     let mut fixture = Fixture::deploying(&job(1), group(1), 1);
     fixture.delete(Key::Job(key()));
     fixture.actions.clear();
     fixture.put_job(&job(1));
-    assert_eq!(fixture.action().reason, Reason::JobGone);
+    let action = fixture.action();
+    assert_eq!(action.reason, Reason::JobGone);
+    let read = fixture.snapshot().job(&key()).unwrap().modify_index;
+    assert_eq!(expected_index(&action, &Key::Job(key())), Some(read));
 }
 
 #[test]

@@ -39,6 +39,8 @@ mod var;
 mod version;
 mod volume;
 
+pub(crate) use self::var::{LOCK_GUARD_SUBCOMMAND, lock_guard};
+
 /// Runs a command that calls the gateway.
 pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Error> {
     match command {

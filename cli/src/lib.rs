@@ -64,6 +64,13 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         // As above, for each download of an artifact.
         return artifact_fetch::helper::main();
     }
+    if words
+        .get(1)
+        .is_some_and(|word| word == commands::LOCK_GUARD_SUBCOMMAND)
+    {
+        // As above, for each command of `kafila var lock`.
+        return commands::lock_guard();
+    }
     let mut root = args::command();
     root.build();
     let line = argv::normalise(words, &root);

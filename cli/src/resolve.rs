@@ -10,6 +10,10 @@ use crate::render::{self, Style};
 /// Maximum number of ambiguous matches shown. Source: Nomad's command line.
 const MATCHES_SHOWN: u32 = 20;
 
+/// Maximum number of jobs of other namespaces that are looked at for a hint: those whose IDs begin as the
+/// missing one.
+const HINT_MATCHES: u32 = 200;
+
 /// Minimum length of a prefix. Source: Nomad's command line.
 const MIN_PREFIX: usize = 2;
 
@@ -211,14 +215,38 @@ pub(crate) async fn job(
                     "'kafila job status' lists the jobs of namespace {name:?}, -namespace='*' all"
                 ),
             };
+            let elsewhere = in_other_namespaces(connection, prefix).await;
             Err(Error::text(format!(
-                "No job(s) with prefix or ID {prefix:?} found\n{place}."
+                "No job(s) with prefix or ID {prefix:?} found\n{elsewhere}{place}."
             )))
         }
         Found::Several(jobs) => Err(Error::text(format!(
             "Prefix {prefix:?} matched multiple jobs\n\n{}",
             render::job::table(&jobs, true, style).render()
         ))),
+    }
+}
+
+/// Returns a line about jobs with this ID in other namespaces; empty if there are none that the caller may
+/// read.
+async fn in_other_namespaces(connection: &Connection, id: &str) -> String {
+    if connection.namespace() == "*" {
+        return String::new();
+    }
+    // Only a hint, so an error is none.
+    let listed = connection.jobs("*", id, HINT_MATCHES).await;
+    let mut jobs = listed.unwrap_or_default();
+    jobs.retain(|job| job.id == id);
+    let Some(first) = jobs.first().map(|job| job.namespace.as_str()) else {
+        return String::new();
+    };
+    let names: Vec<&str> = jobs.iter().map(|job| job.namespace.as_str()).collect();
+    match names.len() {
+        1 => format!("A job of this name is in namespace {first:?}: -namespace={first}\n"),
+        _ => format!(
+            "Jobs of this name are in the namespaces {}: -namespace={first}\n",
+            names.join(", ")
+        ),
     }
 }
 
@@ -265,9 +293,10 @@ pub(crate) async fn any_object(
              For anything else the identifier must contain at least two characters."
         ))),
         0 => Err(Error::text(format!(
-            "Nothing with prefix or ID {prefix:?} found\n\
+            "Nothing with prefix or ID {prefix:?} found\n{}\
              'kafila job status', 'kafila node status', 'kafila eval list' and \
-             'kafila deployment list' show what there is."
+             'kafila deployment list' show what there is.",
+            in_other_namespaces(connection, prefix).await
         ))),
         1 => Ok(objects.remove(0)),
         _ => Err(several(prefix, &objects, style)),

@@ -32,9 +32,9 @@ pub(crate) fn escape(text: &str) -> Result<Escape, String> {
     }
 }
 
-/// Parses a duration of 1 ms or more.
+/// Parses a duration of 1 ms or more, with the units of settings: also in days, as in 7d12h.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let duration = jobspec::parse_duration(text).map_err(|error| error.to_string())?;
+    let duration = any_duration(text)?;
     if duration < MIN_TIMEOUT {
         return Err("the duration must be 1ms or more".to_owned());
     }
@@ -43,7 +43,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Parses a duration, which may be 0.
 pub(crate) fn any_duration(text: &str) -> Result<Duration, String> {
-    jobspec::parse_duration(text).map_err(|error| error.to_string())
+    duration::parse_setting(text).map_err(|error| error.to_string())
 }
 
 /// Parses a whole number.
@@ -118,6 +118,9 @@ mod tests {
     fn a_timeout_is_a_millisecond_or_more() {
         assert_eq!(duration("90s").unwrap(), Duration::from_secs(90));
         assert_eq!(duration("1ms").unwrap(), Duration::from_millis(1));
+        let days = Duration::from_secs(86_400);
+        assert_eq!(duration("1d").unwrap(), days);
+        assert_eq!(any_duration("7d12h").unwrap(), days * 15 / 2);
         for short in ["0s", "1ns", "999us"] {
             assert!(
                 duration(short).unwrap_err().contains("1ms or more"),

@@ -122,6 +122,8 @@ const DEREGISTER_EXAMPLES: &str = "\
 Examples:
   kafila volume deregister data
 
+'kafila volume delete' deletes a host volume, which is a directory of a node.
+
 Exit codes: 0 deregistered; 1 the volume is in use, no such volume, or the gateway did not answer.";
 
 #[derive(Debug, Args)]

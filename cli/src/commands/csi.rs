@@ -102,16 +102,35 @@ fn read(context: &Context, path: &Path, text: &str, json: bool) -> Result<v1::Cs
 
 pub(super) async fn deregister(context: &Context, args: &Deregister) -> Result<Exit, Error> {
     let id = &args.id;
-    context
-        .connection
-        .deregister_csi_volume(id, args.force)
-        .await?;
+    let asked = context.connection.deregister_csi_volume(id, args.force);
+    if let Err(error) = asked.await {
+        return Err(with_host_volume(context, id, error).await);
+    }
     context.finish(&format!("Successfully deregistered volume \"{id}\"!"))
 }
 
 pub(super) async fn delete(context: &Context, id: &str) -> Result<Exit, Error> {
-    context.connection.delete_csi_volume(id).await?;
+    if let Err(error) = context.connection.delete_csi_volume(id).await {
+        return Err(with_host_volume(context, id, error).await);
+    }
     context.finish(&format!("Successfully deleted volume \"{id}\"!"))
+}
+
+/// Adds to the error of a missing CSI volume that there is a host volume with this ID or name, and the
+/// command for it.
+async fn with_host_volume(context: &Context, id: &str, error: Error) -> Error {
+    if !error.is_not_found() {
+        return error;
+    }
+    // Only a hint, so any other error is left out.
+    let Ok((volume, _)) = context.connection.volume(id).await else {
+        return error;
+    };
+    Error::text(format!(
+        "{error}\n{id:?} is a dynamic host volume, a directory of a node, with the ID {}: delete it with \
+         'kafila volume delete -type=host {}'.",
+        volume.id, volume.id
+    ))
 }
 
 pub(super) async fn detach(context: &Context, args: &Detach) -> Result<Exit, Error> {

@@ -67,9 +67,27 @@ pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Err
         };
         let Some(problem) = found? else {
             context.printer.out(&format!("{url} is ready"))?;
+            if !args.only_process {
+                note_gateways(context).await;
+            }
             return Ok(Exit::Success);
         };
         return Err(Error::text(format!("{url} is not ready: {problem}")));
+    }
+}
+
+/// Notes on standard error that only one of several gateways was asked. Only a hint, so an error is left
+/// out: a process that is not a gateway knows no others.
+async fn note_gateways(context: &Context) {
+    let processes = context.connection.processes().await.unwrap_or_default();
+    let gateways = processes.iter().filter(|it| it.service == "api-gateway");
+    let addresses: Vec<&str> = gateways.map(|it| it.address.as_str()).collect();
+    if addresses.len() > 1 {
+        context.printer.err(&format!(
+            "The cluster has {} gateways; -address asks another: {}",
+            addresses.len(),
+            addresses.join(", ")
+        ));
     }
 }
 
@@ -95,8 +113,10 @@ async fn health_problem(
         ),
         (true, _) => None,
         (false, Some(true)) => Some(
-            "etcd answers it, so it starts, shuts down, or the limits of etcd are too low\n\
-             (--max-txn-ops and --max-request-bytes). Its log says which.",
+            "etcd answers it, so it starts, shuts down, the limits of etcd are too low\n\
+             (--max-txn-ops and --max-request-bytes), or its keyring_key_file is not that of the other \
+             gateways.\n\
+             Its log says which.",
         ),
         (false, None) => Some(
             "it starts, shuts down, has no connection to etcd, or the limits of etcd are too low\n\

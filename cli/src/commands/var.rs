@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proto::v1;
 
+pub(crate) use self::lock::guard::{SUBCOMMAND as LOCK_GUARD_SUBCOMMAND, main as lock_guard};
 use self::words::Words;
 use super::{example, page};
 use crate::args::var::{Command, FileForm, Form, Get, Init, List, ListForm, Purge, Put};

@@ -367,9 +367,9 @@ mod tests {
             lines.collect::<Vec<_>>().concat()
         };
         at(0);
-        assert_eq!(at(29), "");
-        let line = at(31);
-        for part in ["for 31s", "still on the node: 1.", "-force"] {
+        assert_eq!(at(9), "");
+        let line = at(11);
+        for part in ["for 11s", "still on the node: 1.", "-force"] {
             assert!(line.contains(part), "{part}: {line}");
         }
     }

@@ -5,8 +5,9 @@
 use super::line::Output;
 use crate::output::time::span;
 
-/// Time without news until the first reminder: longer than a usual start of a task with its image.
-const FIRST_NS: u64 = 30_000_000_000;
+/// Time without news until the first reminder: longer than a usual start of a task, and short enough that a
+/// first job that fits on no node is explained before its user gives up.
+const FIRST_NS: u64 = 10_000_000_000;
 /// Longest time between two reminders: a log of a pipeline that waits an hour has some 15 lines.
 const LONGEST_NS: u64 = 300_000_000_000;
 
@@ -42,7 +43,7 @@ impl Reminder {
         let waited = span(now_ns.saturating_sub(since_ns) / 1_000_000_000);
         Some(Output::Detail(format!(
             "Still waiting, without news for {waited}: {reason}. Ctrl-C stops watching and changes \
-             nothing"
+             nothing, as does -detach from the start"
         )))
     }
 }
@@ -73,12 +74,12 @@ mod tests {
     #[test]
     fn reminders_become_rarer_up_to_a_limit() {
         let seconds = reminders(1_100, &[0]);
-        assert_eq!(seconds, [30, 90, 210, 450, 750, 1_050]);
+        assert_eq!(seconds, [10, 30, 70, 150, 310, 610, 910]);
     }
 
     #[test]
     fn news_start_the_wait_again() {
-        assert_eq!(reminders(100, &[0, 20, 55]), [50, 85]);
+        assert_eq!(reminders(60, &[0, 5, 45]), [15, 35, 55]);
     }
 
     #[test]
@@ -90,7 +91,7 @@ mod tests {
         assert_eq!(
             output.line("T", Colour::Off).unwrap().trim_start(),
             "T: Still waiting, without news for 1m35s: it waits. Ctrl-C stops watching and changes \
-             nothing"
+             nothing, as does -detach from the start"
         );
     }
 }

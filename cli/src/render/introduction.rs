@@ -32,10 +32,16 @@ pub(crate) fn created(text: &str, token: &v1::IntroductionToken, style: &Style) 
         .add_some("Node Name", token.node_name.as_str())
         .add_some("Node Pool", token.node_pool.as_str())
         .add("Token", text);
+    let held = [("node_pool", &token.node_pool), ("name", &token.node_name)];
+    let held = held.iter().filter(|(_, value)| !value.is_empty());
+    let held: String = held
+        .map(|(key, value)| format!(" -set {key}={value}"))
+        .collect();
     format!(
         "{}\n\nStart the node with this token and the certificate of the cluster's CA; the token is not \
          shown again:\n  \
-         KAFILA_CLIENT_NODE__INTRODUCTION__TOKEN=… kafila client-node -set tls.ca_file=kafila-ca.pem",
+         KAFILA_CLIENT_NODE__INTRODUCTION__TOKEN=… kafila client-node -set tls.ca_file=kafila-ca.pem \
+         -set data_dir=/var/lib/kafila -set gateways=… -set listen.grpc=…{held}",
         fields.render()
     )
 }

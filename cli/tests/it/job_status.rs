@@ -176,6 +176,26 @@ async fn scenario_031_a_job_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_job_of_another_namespace_is_hinted_at() {
+    let mut state = FakeState::running();
+    state.stubs.push(named("api", "prod"));
+    state.stubs.push(named("api-2", "test"));
+    let gateway = Gateway::start(state).await;
+    for line in ["job status api", "status api", "job stop api"] {
+        let said = kafila(line).at(&gateway.address).await;
+        let hint = "A job of this name is in namespace \"prod\": -namespace=prod\n";
+        said.ended(1).complained(&["\"api\" found\n", hint]);
+    }
+    gateway.state().stubs.push(named("api", "test"));
+    let said = kafila("job status api").at(&gateway.address).await;
+    let hint = "in the namespaces prod, test: -namespace=prod\n";
+    said.ended(1).complained(&[hint]);
+    // Of a prefix there is no hint.
+    let said = kafila("job status ap").at(&gateway.address).await;
+    assert!(!said.ended(1).stderr.contains("of this name"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_list_shows_which_jobs_are_launched_or_dispatched() {
     let mut state = FakeState::running();
     let parent = |id: &str, periodic, parameterized| v1::JobStub {

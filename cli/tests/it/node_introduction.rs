@@ -19,6 +19,8 @@ async fn a_token_is_created_listed_without_its_secret_and_deleted() {
         "Node Pool = gpu\n",
         &format!("Token     = {TOKEN}\n"),
         "INTRODUCTION__TOKEN",
+        "-set data_dir=/var/lib/kafila",
+        "-set node_pool=gpu",
     ]);
     let said = kafila("node introduction list").at(address).await;
     let stdout = &said.ended(0).stdout;

@@ -48,8 +48,12 @@ async fn health_is_that_of_the_process_at_the_address() {
     gateway.state().etcd.revision = 7;
     gateway.set_ready(false);
     let said = kafila("operator health").at(&gateway.address).await;
-    said.ended(1)
-        .complained(&["etcd answers it", "limits of etcd", "--max-txn-ops"]);
+    said.ended(1).complained(&[
+        "etcd answers it",
+        "limits of etcd",
+        "--max-txn-ops",
+        "keyring_key_file",
+    ]);
     let said = kafila("operator health").at(&gateway.address).await;
     said.ended(1)
         .complained(&[&gateway.address, "is not ready", "etcd"]);
@@ -60,6 +64,34 @@ async fn health_is_that_of_the_process_at_the_address() {
     let said = kafila("operator health").at(UNREACHABLE).await;
     said.ended(1)
         .complained(&["Error checking health: cannot reach"]);
+}
+
+#[tokio::test]
+async fn health_of_one_of_several_gateways_names_the_others() {
+    let process = |service: &str, address: &str| v1::Process {
+        service: service.to_owned(),
+        address: address.to_owned(),
+        ..v1::Process::default()
+    };
+    let mut state = FakeState {
+        processes: vec![
+            process("api-gateway", "http://10.0.0.1:4646"),
+            process("api-gateway", "http://10.0.0.2:4646"),
+            process("eval-broker", "http://10.0.0.1:7102"),
+        ],
+        ..FakeState::default()
+    };
+    state.etcd.revision = 7;
+    let gateway = Gateway::start(state).await;
+    let said = kafila("operator health").at(&gateway.address).await;
+    let note = "The cluster has 2 gateways; -address asks another: \
+                http://10.0.0.1:4646, http://10.0.0.2:4646\n";
+    assert_eq!(said.ended(0).stderr, note);
+    gateway.state().processes.remove(0);
+    for line in ["operator health", "operator health -only-process"] {
+        let said = kafila(line).at(&gateway.address).await;
+        assert_eq!(said.ended(0).stderr, "", "{line}");
+    }
 }
 
 #[tokio::test]

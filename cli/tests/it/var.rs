@@ -204,6 +204,50 @@ async fn a_lost_lock_ends_the_command_and_its_children() {
 }
 
 #[tokio::test]
+async fn a_killed_lock_ends_the_command_and_its_children() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    // The shell ignores SIGTERM; its child does not.
+    let line = format!(
+        "trap 'echo told >> {0}' TERM; sleep 600 & echo $! >> {0}; while true; do sleep 1; done",
+        file.display()
+    );
+    let mut running = kafila("var lock a/b").arg(line).start(&gateway.address);
+    let read = || fs::read_to_string(&file).unwrap_or_default();
+    let child: u32 = wait_for("the child's pid", TIMEOUT, async || {
+        read().trim().parse().ok()
+    })
+    .await;
+    let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+    let shell = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap();
+    let shell: u32 = shell.parse().unwrap();
+    running.kill().await.unwrap();
+    for pid in [child, shell] {
+        wait_for("the end of the process", TIMEOUT, async || {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            (stat.is_empty() || stat.contains(") Z ")).then_some(())
+        })
+        .await;
+    }
+    assert!(read().contains("told"), "it was told before it was killed");
+}
+
+#[tokio::test]
+async fn a_command_that_ends_leaves_what_it_started() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("done");
+    let line = format!("(sleep 1; echo > {}) > /dev/null 2>&1 &", file.display());
+    let said = kafila("var lock a/b").arg(line).at(&gateway.address).await;
+    said.ended(0);
+    wait_for("the end of the child", TIMEOUT, async || {
+        file.exists().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_locked_variable_is_written_with_its_lock_id_only() {
     let state = FakeState {
         lock: Some("l-1".to_owned()),

@@ -1,8 +1,8 @@
 //! Durations as text: `1h30m`, `500ms`, `1.5s`.
 //!
 //! The syntax is that of Go's `time.ParseDuration`, which Nomad's job files use: an optional sign,
-//! then numbers with a unit each, largest first or not. It has no unit for days; settings do
-//! ([`parse_setting`]).
+//! then numbers with a unit each, largest first or not. It has no unit for days; settings and flags of
+//! commands do ([`parse_setting`]).
 
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ pub fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
     sum(text, job_unit).map_err(|reason| invalid(text, reason))
 }
 
-/// Reads the duration of a setting: as in job files, also in days, with spaces between the numbers:
-/// `7d`, `1d 12h`.
+/// Reads the duration of a setting or a flag: as in job files, also in days, with spaces between the
+/// numbers: `7d`, `7d12h`, `1d 12h`.
 ///
 /// # Errors
 /// As for [`parse_duration`].
@@ -283,6 +283,7 @@ mod tests {
         for (text, milliseconds) in [
             ("7d", 604_800_000),
             ("1d 12h", 129_600_000),
+            ("7d12h", 648_000_000),
             (" 1h 2m3s4ms ", 3_723_004),
             ("1.5s", 1_500),
         ] {

@@ -118,6 +118,11 @@ config! {
 }
 
 impl Config {
+    /// Returns the name of the node: the configured one, or the host's.
+    pub fn node_name(&self) -> String {
+        self.name.clone().unwrap_or_else(crate::host::name)
+    }
+
     /// Refuses settings that every gateway would refuse in the node's record: a retry would not help.
     ///
     /// # Errors

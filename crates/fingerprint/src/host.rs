@@ -5,14 +5,19 @@ use model::signal::SIGNALS;
 use crate::attributes::{Attributes, read};
 
 /// Returns the host name.
-pub(crate) fn fingerprint(attributes: &mut Attributes) -> String {
-    let release = read("/etc/os-release");
-    let hostname = read("/proc/sys/kernel/hostname");
-    let hostname = if hostname.is_empty() {
+pub(crate) fn name() -> String {
+    let name = read("/proc/sys/kernel/hostname");
+    if name.is_empty() {
         "localhost".to_owned()
     } else {
-        hostname
-    };
+        name
+    }
+}
+
+/// Returns the host name.
+pub(crate) fn fingerprint(attributes: &mut Attributes) -> String {
+    let release = read("/etc/os-release");
+    let hostname = name();
     for (name, value) in [
         ("os.name", field(&release, "ID")),
         ("os.version", field(&release, "VERSION_ID")),

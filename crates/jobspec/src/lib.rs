@@ -22,7 +22,6 @@ mod places;
 mod schema;
 
 pub use canonical::{CanonicalJob, MAX_TOTAL_COUNT, canonicalise};
-pub use duration::{InvalidDuration, parse_duration};
 pub use hcl::{Colour, Files, Inputs, ParseError, ParseErrors};
 pub use parse::{MAX_TEXT_BYTES, Parsed, parse, parse_api_json};
 pub use places::Places;

@@ -2,7 +2,7 @@
 //! and replaced key-encryption keys.
 //!
 //! Every gateway with a key file runs it. A write compares the keyring as it was read, so of two gateways
-//! one makes the next key.
+//! one makes the next key. The first run that finds the cluster's key in the file makes the gateway ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,8 @@ use crate::keys;
 const INTERVAL: Duration = Duration::from_secs(600);
 /// Shortest and longest pause after a failure.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// Longest pause of a gateway that is not ready, so that a corrected file counts soon.
+const UNREADY_PAUSE: Duration = Duration::from_secs(10);
 
 /// Runs until stopped.
 pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
@@ -45,11 +47,16 @@ pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
             Err(failure) => {
                 keyring.metrics.keyring_failures.inc();
                 let error = failure.message();
-                error!(
-                    error,
-                    "cannot look after the keys that sign identity tokens; retrying"
-                );
-                backoff.next(&mut rng)
+                let (what, longest) = if *keyring.opened.borrow() {
+                    (
+                        "cannot look after the keys that sign identity tokens; retrying",
+                        BACKOFF.1,
+                    )
+                } else {
+                    ("not ready; reading `keyring_key_file` again", UNREADY_PAUSE)
+                };
+                error!(error, "{what}");
+                backoff.next(&mut rng).min(longest)
             }
         };
         tokio::select! {
@@ -75,7 +82,12 @@ async fn look(keyring: &Keyring) -> Result<(), Error> {
         })
     };
     let what = || "the signing keys".to_owned();
-    if core.execute(what, decide).await? {
+    let executed = core.execute(what, decide).await;
+    // A store that accepts no writes keeps no gateway from being ready.
+    let snapshot = core.snapshot(true).await?;
+    keyring.signer.check(&snapshot, &keys, now)?;
+    keyring.opened.send_replace(true);
+    if executed? {
         info!("the keys that sign identity tokens have changed");
     }
     let resealed = keyring.variables().reseal(&keys).await?;

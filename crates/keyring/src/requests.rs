@@ -19,7 +19,8 @@ impl Keyring {
     /// # Errors
     /// This gateway has no key file, there are too many keys, or the store does not accept the write.
     pub async fn rotate_signing_key(&self) -> Result<v1::RotateSigningKeyResponse, Error> {
-        let keys = self.signer.read_file().await?;
+        self.signer.read_file().await?;
+        let keys = self.sealing_keys().await?;
         let now = self.core.now();
         let id = SigningKeyId::from_random(self.core.ids.next_u128());
         let key = keyring::generate(id, now, now, &keys, self.signer.random())

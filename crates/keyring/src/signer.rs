@@ -138,6 +138,25 @@ impl Signer {
         }
     }
 
+    /// Refuses key-encryption keys that are not the cluster's. A store without signing keys accepts any.
+    pub(crate) fn check(
+        &self,
+        snapshot: &Snapshot,
+        keys: &KeyEncryptionKeys,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let ring = snapshot.keyring();
+        let checked = ring.map_or(Ok(()), |ring| keyring::check(&ring.value, keys, now));
+        checked.map_err(|source| {
+            let path = self.file.as_ref().map(|file| file.0.clone());
+            let path = path.unwrap_or_default();
+            Error::new(
+                Code::Unavailable,
+                KeyringFileError::Unusable { path, source },
+            )
+        })
+    }
+
     /// Returns the name of the key that seals; empty without a usable file.
     pub async fn sealing_key(&self) -> String {
         let keys = self.keys().await;

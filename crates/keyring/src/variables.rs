@@ -113,7 +113,7 @@ impl Variables<'_> {
     pub async fn put(&self, request: &PutRequest, lock_id: &str) -> Result<StoredVariable, Error> {
         let variable = &request.variable;
         decision::check(variable, &request.items)?;
-        let keys = self.keyring.signer.keys().await?;
+        let keys = self.keyring.sealing_keys().await?;
         let random = self.keyring.signer.random();
         let sealed = variables::seal(variable, &request.items, &keys, random);
         let sealed = sealed.map_err(|error| Error::new(Code::Internal, error))?;

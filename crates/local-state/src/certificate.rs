@@ -59,8 +59,8 @@ impl CertificateFiles {
             }
             (None, None, None) if has_token => Err((
                 "data_dir",
-                "is not set beside `introduction`: want a directory for the certificate and its key, or \
-                 `tls.cert_file` and `tls.key_file`",
+                "is not set beside `introduction`: want a directory, which holds the certificate and its key, \
+                 too",
             )),
             // `service_kit::Transport::open` explains it.
             _ => Ok(None),
@@ -118,6 +118,18 @@ impl CertificateFiles {
             Err(source) => return Err(path_error(&self.key, source)),
         };
         pki::sign_request(&key).map_err(failed)
+    }
+
+    /// Checks that the certificate can be stored.
+    ///
+    /// # Errors
+    /// Its directory cannot be created or written.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        let mut name = self.cert.file_name().unwrap_or_default().to_owned();
+        name.push(".check");
+        let probe = self.cert.with_file_name(name);
+        let written = write(&probe, "", 0o600).and_then(|()| fs::remove_file(&probe));
+        written.map_err(|source| path_error(&self.cert, source))
     }
 
     /// Replaces the certificate.
@@ -221,6 +233,20 @@ mod tests {
             key: folder.path().join("data/tls/node-key.pem"),
         };
         assert!(files.missing(0).unwrap().unwrap().contains("node.pem"));
+        files.check_writable().unwrap();
+        assert_eq!(
+            fs::read_dir(folder.path().join("data/tls"))
+                .unwrap()
+                .count(),
+            0
+        );
+        let blocked = CertificateFiles {
+            cert: folder.path().join("file/tls/node.pem"),
+            key: files.key.clone(),
+        };
+        fs::write(folder.path().join("file"), "").unwrap();
+        let refused = blocked.check_writable().unwrap_err().to_string();
+        assert!(refused.contains("file/tls/node.pem"), "{refused}");
         let key_of = |der: Vec<u8>| pki::SigningRequest::read(&der).unwrap().public_key();
         let first = key_of(files.signing_request().unwrap());
         assert_eq!(key_of(files.signing_request().unwrap()), first);

@@ -40,41 +40,120 @@ pub struct Opened {
     pub state_dir: Option<PathBuf>,
 }
 
+/// A node's storage, locked, before the node's identity is known: a node may get its id from a gateway,
+/// which it asks only once its storage can be used.
+#[derive(Debug)]
+pub struct Locked {
+    /// `None`: nothing survives the agent.
+    memory: Option<Memory>,
+    state: LocalState,
+    restored: Restored,
+    directories: Option<Directories>,
+}
+
+/// The directories of a data directory.
+#[derive(Debug)]
+struct Directories {
+    state: PathBuf,
+    alloc: PathBuf,
+}
+
 impl Storage {
-    /// Opens the storage, locks it, and reads every record. A new storage gets a new identity,
-    /// with the id of the certificate if there is one.
+    /// Opens the storage, locks it, and reads every record.
     ///
     /// # Errors
-    /// The data directory is in use or cannot be used, or belongs to another node than the certificate.
-    pub async fn open(
-        self,
-        ids: &IdSource,
-        certified: Option<CertifiedId>,
-        metrics: Metrics,
-    ) -> Result<Opened, Error> {
+    /// The data directory is in use or cannot be used.
+    pub async fn lock(self, metrics: Metrics) -> Result<Locked, Error> {
         match self {
-            Self::None => Ok(Opened::without_storage(ids, certified.as_ref())),
+            Self::None => Ok(Locked {
+                memory: None,
+                state: LocalState::none(),
+                restored: Restored::default(),
+                directories: None,
+            }),
             Self::Memory(memory) => {
                 let (state, restored) = LocalState::open_in(&memory);
-                Ok(Opened {
-                    identity: memory.identity(ids),
+                Ok(Locked {
+                    memory: Some(memory),
                     state,
                     restored,
-                    alloc_dir: None,
-                    state_dir: None,
+                    directories: None,
                 })
             }
+            // Opening waits for the disk, and for another agent that is just ending.
             Self::Directory(data_dir) => {
-                let ids = ids.clone();
-                // Opening waits for the disk, and for another agent that is just ending.
-                blocking::spawn(move || {
-                    Opened::in_directory(&data_dir, &ids, certified.as_ref(), metrics)
-                })
-                .await
-                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+                unwound(blocking::spawn(move || Locked::directory(&data_dir, metrics)).await)
             }
         }
     }
+}
+
+impl Locked {
+    fn directory(data_dir: &Path, metrics: Metrics) -> Result<Self, Error> {
+        create(data_dir, 0o755)?;
+        // Tasks get absolute paths.
+        let data_dir = data_dir.canonicalize().map_err(|source| Error::Path {
+            path: data_dir.to_owned(),
+            what: "cannot find the data directory",
+            source,
+        })?;
+        let (state_dir, alloc_dir) = (data_dir.join(STATE_DIR), data_dir.join("alloc"));
+        create(&state_dir, 0o700)?;
+        // Other users may enter the directory of an allocation, but not list them.
+        create(&alloc_dir, 0o711)?;
+        // The database is also the lock against a second agent.
+        let (state, restored) = LocalState::open(&state_dir, metrics)?;
+        Ok(Self {
+            memory: None,
+            state,
+            restored,
+            directories: Some(Directories {
+                state: state_dir,
+                alloc: alloc_dir,
+            }),
+        })
+    }
+
+    /// Returns the agent's own directory; `None` without a data directory.
+    pub fn state_dir(&self) -> Option<&Path> {
+        let directories = self.directories.as_ref();
+        directories.map(|directories| directories.state.as_path())
+    }
+
+    /// Reads the node's identity. A new storage gets a new one, with the id of the certificate if there is
+    /// one.
+    ///
+    /// # Errors
+    /// The data directory cannot be used, or belongs to another node than the certificate.
+    pub async fn identify(
+        self,
+        ids: &IdSource,
+        certified: Option<CertifiedId>,
+    ) -> Result<Opened, Error> {
+        let identity = match (&self.directories, &self.memory) {
+            (Some(directories), _) => {
+                let (directory, ids) = (directories.state.clone(), ids.clone());
+                let load = move || Identity::load(&directory, &ids, certified.as_ref());
+                unwound(blocking::spawn(load).await)?
+            }
+            (None, Some(memory)) => memory.identity(ids),
+            (None, None) => Identity::new(ids, certified.as_ref()),
+        };
+        let directories = self.directories;
+        let (state_dir, alloc_dir) = directories.map(|it| (it.state, it.alloc)).unzip();
+        Ok(Opened {
+            identity,
+            state: self.state,
+            restored: self.restored,
+            alloc_dir,
+            state_dir,
+        })
+    }
+}
+
+/// Continues a panic of the thread.
+fn unwound<T>(joined: Result<T, tokio::task::JoinError>) -> T {
+    joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 impl Opened {
@@ -87,35 +166,6 @@ impl Opened {
             alloc_dir: None,
             state_dir: None,
         }
-    }
-
-    fn in_directory(
-        data_dir: &Path,
-        ids: &IdSource,
-        certified: Option<&CertifiedId>,
-        metrics: Metrics,
-    ) -> Result<Self, Error> {
-        create(data_dir, 0o755)?;
-        // Tasks get absolute paths.
-        let data_dir = data_dir.canonicalize().map_err(|source| Error::Path {
-            path: data_dir.to_owned(),
-            what: "cannot find the data directory",
-            source,
-        })?;
-        let (state_dir, alloc_dir) = (data_dir.join(STATE_DIR), data_dir.join("alloc"));
-        create(&state_dir, 0o700)?;
-        // Other users may enter the directory of an allocation, but not list them.
-        create(&alloc_dir, 0o711)?;
-        // First, because the database is also the lock against a second agent.
-        let (state, restored) = LocalState::open(&state_dir, metrics)?;
-        let identity = Identity::load(&state_dir, ids, certified)?;
-        Ok(Self {
-            identity,
-            state,
-            restored,
-            alloc_dir: Some(alloc_dir),
-            state_dir: Some(state_dir),
-        })
     }
 }
 

@@ -89,6 +89,8 @@ impl NodeGateway {
             public_key_sha256: key.sha256.clone(),
             key_node_id: node_id_of(&key.request.public_key()),
             kept_node_id,
+            node_pool: request.node_pool,
+            node_name: request.node_name,
             certified_until: issuer.until,
         };
         let decide = |snapshot: &Snapshot| {

@@ -28,13 +28,17 @@ pub struct Joining<'a> {
     /// The gateways to ask, in this order.
     pub gateways: &'a [String],
     pub data_dir: Option<&'a Path>,
+    /// The pool and the name that the node registers with: a token may be for others.
+    pub node_pool: &'a str,
+    pub node_name: &'a str,
 }
 
 /// Fills in the files of the node's own certificate in `tls`, and gets the first one with the token of the
 /// configuration if there is none, or only an expired one. Returns the files, to be renewed; `None`: the
 /// node runs in plaintext, or with a certificate that operators make.
 ///
-/// Waits for a gateway, without a limit.
+/// Waits for a gateway, without a limit. The caller has checked everything else that the node needs: a start
+/// that fails after this has used the token.
 ///
 /// # Errors
 /// The token is refused, there is none, or a file cannot be read or written.
@@ -66,6 +70,16 @@ pub async fn prepare(
                      `tls.cert_file` and `tls.key_file` to a certificate of the node"
                 ),
             })?;
+        if joining.data_dir.is_none() {
+            // Its tasks need one, and with one later it would be another node.
+            return Err(Error::Setting {
+                field: "data_dir",
+                problem: "is not set, and the node would join with a token: want a directory for its identity, its \
+                          state and its tasks, as in /var/lib/kafila"
+                    .to_owned(),
+            });
+        }
+        files.check_writable()?;
         info!(reason, "joining with an introduction token");
         introduce(joining, tls, &token, &files, ids).await?;
     }
@@ -96,6 +110,8 @@ async fn introduce(
         token: token.to_owned(),
         signing_request: files.signing_request()?,
         node_id: kept.map_or_else(String::new, |id| id.to_string()),
+        node_pool: joining.node_pool.to_owned(),
+        node_name: joining.node_name.to_owned(),
     };
     let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
     let mut rng = ids.rng();

@@ -12,13 +12,14 @@ use store::{
     Client, ElectionMetrics, ElectionOptions, Interest, Leadership, Replica, ReplicaMetrics,
     ReplicaOptions, keep_registered, run_elected,
 };
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
 use crate::error::Error;
 use crate::etcd::client_options;
-use crate::readiness;
+use crate::readiness::{self, Readiness};
 
 /// A service with its ports bound, not yet running.
 #[derive(Debug)]
@@ -102,6 +103,7 @@ impl Base {
             metrics,
             replica,
             base: self,
+            condition: watch::Sender::new(true).subscribe(),
             ended,
         }
     }
@@ -114,6 +116,8 @@ pub struct Host {
     pub metrics: Metrics,
     pub replica: Replica,
     base: Base,
+    /// See [`Self::ready_when`].
+    condition: watch::Receiver<bool>,
     /// Ends the replica and the metrics. They outlive the drain: work that is finished then still
     /// uses them.
     ended: CancellationToken,
@@ -193,6 +197,11 @@ impl Host {
             drain,
             lead,
         )
+    }
+
+    /// Makes `condition` a condition of readiness, besides the store's. Once true it stays so.
+    pub fn ready_when(&mut self, condition: watch::Receiver<bool>) {
+        self.condition = condition;
     }
 
     /// Returns the token of the replica's end. Loops of [`Self::run_with_loops`] end with it.
@@ -276,6 +285,7 @@ impl Host {
                 service: self.base.service.to_owned(),
                 address: self.base.address,
             },
+            condition: self.condition,
             ended: self.ended,
         };
         (servers, Box::pin(async { Ok(serving.await?) }))
@@ -291,6 +301,7 @@ struct Servers {
     metrics: Metrics,
     metrics_http: connections::Listener,
     process: ProcessKey,
+    condition: watch::Receiver<bool>,
     ended: CancellationToken,
 }
 
@@ -317,7 +328,13 @@ impl Servers {
         };
         let (client, ended) = (self.client.clone(), self.ended.clone());
         let registered = keep_registered(client, self.process, info, ended);
-        let showing = readiness::show(self.client, self.replica, self.metrics, self.ended);
+        let readiness = Readiness {
+            client: self.client,
+            replica: self.replica,
+            metrics: self.metrics,
+            condition: self.condition,
+        };
+        let showing = Box::pin(readiness::show(readiness, self.ended));
         let (result, measured, (), (), ()) = tokio::join!(
             served_then_ended,
             measuring,

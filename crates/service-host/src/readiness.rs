@@ -1,11 +1,12 @@
 //! Readiness of a service: its replica has listed the store and still receives updates, and the store
-//! accepts transactions of our size.
+//! accepts transactions of our size. A service may have a condition of its own.
 
 use std::time::Duration;
 
 use service_kit::Metrics;
 use service_kit::run::chain;
 use store::{Client, Replica};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -25,13 +26,23 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(20);
 /// hand, which takes minutes.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The parts of a service that readiness depends on, and the metrics that show it.
+pub(crate) struct Readiness {
+    pub(crate) client: Client,
+    pub(crate) replica: Replica,
+    pub(crate) metrics: Metrics,
+    /// The service's own condition. Once true it stays so.
+    pub(crate) condition: watch::Receiver<bool>,
+}
+
 /// Publishes readiness until `ended`, then that the service is not ready.
-pub(crate) async fn show(
-    client: Client,
-    replica: Replica,
-    metrics: Metrics,
-    ended: CancellationToken,
-) {
+pub(crate) async fn show(readiness: Readiness, ended: CancellationToken) {
+    let Readiness {
+        client,
+        replica,
+        metrics,
+        mut condition,
+    } = readiness;
     let mut was_ready = false;
     let mut interval = FIRST_INTERVAL;
     let mut limits = Limits::default();
@@ -49,7 +60,7 @@ pub(crate) async fn show(
                 () = limits.probe(&client) => {}
             }
         }
-        let is_ready = is_heard && limits.suffice;
+        let is_ready = is_heard && limits.suffice && *condition.borrow_and_update();
         if is_ready != was_ready {
             if is_ready {
                 info!("ready: the replica follows the store");
@@ -68,6 +79,8 @@ pub(crate) async fn show(
         }
         tokio::select! {
             () = ended.cancelled() => break,
+            // An error: the condition does not change any more.
+            Ok(()) = condition.changed() => {}
             () = tokio::time::sleep(interval) => {}
         }
     }

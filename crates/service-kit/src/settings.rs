@@ -245,7 +245,8 @@ impl Default for TlsConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// Log filter, as in `info` or `info,store=debug`.
+    /// Log filter, as in `info` or `info,store=debug`. With `debug` or `trace`, libraries of the network stay at
+    /// `info` unless the filter names them, as in `debug,h2=debug`.
     pub log: String,
     /// `text`: a line for people; `json`: one object per line, for programs.
     pub log_format: LogFormat,

@@ -47,6 +47,21 @@ pub fn active(keyring: &Keyring, now: Timestamp) -> Option<&SigningKey> {
     active_position(keyring, now).map(|position| &keyring.keys[position])
 }
 
+/// Refuses key-encryption keys without the one that seals the active key at `now`: what they seal, other
+/// gateways cannot open.
+///
+/// # Errors
+/// [`KeyError::Unknown`].
+pub fn check(keyring: &Keyring, keys: &KeyEncryptionKeys, now: Timestamp) -> Result<(), KeyError> {
+    match active(keyring, now) {
+        Some(key) if !keys.knows(&key.private_key.sealed_with) => Err(KeyError::Unknown {
+            id: key.id,
+            sealed_with: key.private_key.sealed_with.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Returns each key with its state, oldest first.
 pub fn states(keyring: &Keyring, now: Timestamp) -> Vec<(&SigningKey, KeyState)> {
     let Some(active) = active_position(keyring, now) else {

@@ -112,6 +112,11 @@ impl KeyEncryptionKeys {
         &self.keys[0].name
     }
 
+    /// Returns whether the key with this name is among them.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name == name)
+    }
+
     pub(crate) fn seal(
         &self,
         id: SigningKeyId,

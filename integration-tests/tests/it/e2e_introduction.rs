@@ -119,9 +119,13 @@ impl Cluster {
     }
 
     async fn token(&self) -> Result<String> {
-        let line = ["node", "introduction", "create", "-quiet"];
+        self.token_of(&["node", "introduction", "create", "-quiet"])
+            .await
+    }
+
+    async fn token_of(&self, line: &[&str]) -> Result<String> {
         eventually(TIMEOUT, || async {
-            let created = self.kafila(&line).await?.ok()?;
+            let created = self.kafila(line).await?.ok()?;
             Ok(created.stdout.trim().to_owned())
         })
         .await
@@ -225,6 +229,79 @@ async fn play(cluster: &Cluster) -> Result<()> {
         "the gateway's log shows the token"
     );
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_cannot_work_costs_no_use_of_the_token() -> Result<()> {
+    let cluster = Cluster::start("1h").await?;
+    let played = play_wrong_starts(&cluster).await;
+    played.with_context(|| cluster.log("gateway.log"))
+}
+
+async fn play_wrong_starts(cluster: &Cluster) -> Result<()> {
+    let line = ["node", "introduction", "create", "-quiet", "-node-pool=gpu"];
+    let token = cluster.token_of(&line).await?;
+    let token_file = cluster.path("token");
+    std::fs::write(&token_file, token)?;
+    std::fs::write(cluster.path("file"), "")?;
+    let start = |name: &str, settings: &[&str]| {
+        let common = [
+            format!("gateways={}", cluster.address),
+            format!("introduction.token_file={}", token_file.display()),
+        ];
+        let settings = settings.iter().map(|setting| (*setting).to_owned());
+        let settings: Vec<String> = common.into_iter().chain(settings).collect();
+        let log = format!("{name}.log");
+        spawn(cluster.directory.path(), "client-node", &log, &settings)
+    };
+    let listen = format!("listen.grpc={}:0", own_address());
+    let [cert, key] = ["tls.cert_file=own/node.pem", "tls.key_file=own/key.pem"];
+    let wrong = [
+        (
+            "forgotten",
+            vec![&listen, "node_pool=gpu", cert, key],
+            "`data_dir`: is not set",
+        ),
+        (
+            "unwritable",
+            vec![&listen, "node_pool=gpu", cert, key, "data_dir=file/data"],
+            "file/data",
+        ),
+        (
+            "unreachable",
+            vec!["listen.grpc=0.0.0.0:0", "node_pool=gpu", "data_dir=three"],
+            "set `listen.advertise`",
+        ),
+        (
+            "pool",
+            vec![&listen, "data_dir=four"],
+            "set node_pool = \"gpu\"",
+        ),
+    ];
+    for (name, settings, problem) in wrong {
+        let node = start(name, &settings)?;
+        eventually(TIMEOUT, || async {
+            let log = cluster.log(&format!("{name}.log"));
+            // A quoted text in a log has escaped quotes.
+            ensure!(log.replace('\\', "").contains(problem), "{name}: {log}");
+            Ok(())
+        })
+        .await?;
+        ensure!(node.terminate(TIMEOUT).await? == 1, "{name} ends by itself");
+        let listed = cluster.kafila(&["node", "introduction", "list"]);
+        let listed = listed.await?.ok()?.stdout;
+        ensure!(listed.contains("0 of 1"), "{name}: {listed}");
+    }
+    let _node = start(
+        "right",
+        &[&listen, "node_pool=gpu", "data_dir=four", "name=n"],
+    )?;
+    eventually(TIMEOUT, || async {
+        let nodes = cluster.kafila(&["node", "status"]).await?.ok()?;
+        ensure!(nodes.stdout.contains(" n "), "{nodes:?}");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -90,6 +90,19 @@ async fn a_volume_is_written_by_one_job_at_a_time_until_its_claim_ends() -> Resu
     let claims = kafila(&dev, &["volume", "claim", "list"]).await?.ok()?;
     ensure!(claims.stdout.contains("server"), "{claims:?}");
 
+    // The command for storage systems' volumes names the one for directories.
+    for words in [
+        &["volume", "deregister", "data"][..],
+        &["volume", "delete", "-type=csi", "data"],
+    ] {
+        let refused = kafila(&dev, words).await?;
+        let want = format!("kafila volume delete -type=host {id}");
+        ensure!(refused.code == 1, "{refused:?}");
+        for part in ["a dynamic host volume", &want] {
+            ensure!(refused.stderr.contains(part), "{part}: {refused:?}");
+        }
+    }
+
     // Another job waits until the first has ended, and the volume cannot be deleted meanwhile.
     let other = db.replace("job \"db\"", "job \"other\"");
     dev.say(&["job", "run", "-detach"], &other).await?.ok()?;

@@ -76,7 +76,7 @@ impl Service for ApiGateway {
 
 async fn run_until_drained(
     config: Config,
-    host: Host,
+    mut host: Host,
     drain: CancellationToken,
 ) -> Result<(), Error> {
     let grace = config.shutdown_grace_period;
@@ -92,6 +92,7 @@ async fn run_until_drained(
     let issuer = gateway.config.oidc_issuer.as_deref();
     gateway.keyring.serve_documents(issuer, &host.metrics);
     let keyring = Arc::clone(&gateway.keyring);
+    host.ready_when(keyring.opened());
     loops.spawn(
         keyring::maintenance::run(keyring, host.ended().clone())
             .instrument(info_span!("keyring_loop")),

@@ -83,8 +83,8 @@ pub struct SharedParts {
 }
 
 impl App {
-    /// Gets the node's certificate if it joins with a token, for which it waits for a gateway; binds the
-    /// ports, locks the data directory and reads the state of an earlier run.
+    /// Binds the ports, locks the data directory and reads the state of an earlier run; gets the node's
+    /// certificate if it joins with a token, for which it waits for a gateway.
     ///
     /// # Errors
     /// The token is refused, a port or the data directory is in use, the data directory cannot be used,
@@ -121,32 +121,38 @@ impl App {
         let offers = Offers::resolve(&config.fingerprint())?;
         config.check()?;
         let ids = IdSource::from_os();
+        let registry = service_kit::Metrics::new(SERVICE);
+        let metrics = registry.register(Metrics::register);
+        // Everything that can fail on this machine comes before the token is used.
+        let vault = open_vault(&config)?;
+        let consul = consul::open(&config)?;
+        let dns = names::bind(&config.dns).await?;
+        let grpc = bind(config.listen.grpc).await?;
+        let metrics_http = bind(config.listen.metrics).await?;
+        let bound = grpc.local_addr().map_err(Error::Address)?;
+        config.listen.advertised(bound)?;
+        let locked = storage.lock(metrics.local_state.clone()).await?;
+        let artifacts =
+            drivers::artifacts(&config.artifact, locked.state_dir(), &metrics.artifacts)?;
         let joining = Joining {
             introduction: &config.introduction,
             gateways: &config.gateways,
             data_dir: config.data_dir.as_deref(),
+            node_pool: &config.node_pool,
+            node_name: &config.fingerprint().node_name(),
         };
         let own_certificate = node_introduction::prepare(joining, &mut config.tls, &ids).await?;
         let transport = Transport::open(&config.tls, &config.listen, Role::Node)?;
-        let registry = service_kit::Metrics::new(SERVICE);
-        let metrics = registry.register(Metrics::register);
+        let address = transport.advertised(&config.listen, bound)?;
         let listeners = Listeners {
-            grpc: bind(config.listen.grpc).await?,
-            metrics: bind(config.listen.metrics).await?,
+            grpc,
+            metrics: metrics_http,
             transport: transport.clone(),
         };
-        let bound = listeners.grpc.local_addr().map_err(Error::Address)?;
-        let address = transport.advertised(&config.listen, bound)?;
         let certified = certified_id(&config, &transport)?;
-        let opened = storage
-            .open(&ids, certified, metrics.local_state.clone())
-            .await?;
+        let opened = locked.identify(&ids, certified).await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let (drivers, driver_plugins) = make_drivers(&config, &opened).await;
-        let state_dir = opened.state_dir.as_deref();
-        let artifacts = drivers::artifacts(&config.artifact, state_dir, &metrics.artifacts)?;
-        let vault = open_vault(&config)?;
-        let consul = consul::open(&config)?;
         let volumes = open_volumes(&opened)?;
         let parts = Parts {
             metrics,
@@ -168,7 +174,7 @@ impl App {
             vault,
             consul,
             listeners: Some(listeners),
-            dns: names::bind(&config.dns).await?,
+            dns,
             own_certificate,
         };
         parts.machine.refresh().await;

@@ -186,7 +186,7 @@ pub(crate) struct Storm {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    duration::parse_duration(text).map_err(|error| error.to_string())
+    duration::parse_setting(text).map_err(|error| error.to_string())
 }
 
 fn share(text: &str) -> Result<f64, String> {

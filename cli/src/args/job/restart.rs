@@ -109,7 +109,7 @@ fn batch_wait(text: &str) -> Result<BatchWait, String> {
     if text == "ask" {
         return Ok(BatchWait::Ask);
     }
-    let duration = jobspec::parse_duration(text);
+    let duration = crate::args::values::any_duration(text);
     duration
         .map(BatchWait::For)
         .map_err(|_| "expected a duration such as 10s, or 'ask'".to_owned())
@@ -136,6 +136,8 @@ mod tests {
     fn a_pause_is_a_duration_or_a_question() {
         assert_eq!(batch_wait("ask"), Ok(BatchWait::Ask));
         assert_eq!(batch_wait("0s"), Ok(BatchWait::For(Duration::ZERO)));
+        let day = Duration::from_secs(86_400);
+        assert_eq!(batch_wait("1d"), Ok(BatchWait::For(day)));
         for text in ["5", "asks", ""] {
             assert!(batch_wait(text).unwrap_err().contains("'ask'"), "{text}");
         }

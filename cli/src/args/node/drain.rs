@@ -32,7 +32,7 @@ pub struct Drain {
     /// Watch a drain in progress
     #[arg(long)]
     pub monitor: bool,
-    /// Stop the remaining allocations after this time [default: 1h]
+    /// Stop the remaining allocations after this time, for example 12h or 1d [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["disable", "monitor"])]
     pub deadline: Option<Duration>,
     /// Stop all allocations immediately

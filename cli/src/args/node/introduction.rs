@@ -35,7 +35,7 @@ pub struct Create {
     /// ID of a node that has one already: the content of client-id in its data_dir [default: a new one]
     #[arg(long, value_name = "ID")]
     pub node: Option<String>,
-    /// Validity of the token, at most 720h
+    /// Validity of the token, for example 12h or 7d; at most 30d
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub ttl: Duration,
     /// Number of nodes that it introduces; 0: no limit until it expires

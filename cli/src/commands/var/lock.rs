@@ -1,10 +1,11 @@
 //! `kafila var lock`: runs a command while it holds the lock of a variable.
 //!
 //! [`tenure`] knows when the lock ends by this command's own clock, [`group`] is the process group of the
-//! command. Nothing is decided by the gateway's clock: a lock without a renewal ends here before it ends in
+//! command, [`guard`] ends it if this process is killed. Nothing is decided by the gateway's clock: a lock without a renewal ends here before it ends in
 //! etcd.
 
 mod group;
+pub(super) mod guard;
 mod tenure;
 
 use std::time::Duration;
@@ -104,7 +105,7 @@ impl Held<'_> {
 
     /// Time after a request in which the command may run.
     fn tenure(&self) -> Duration {
-        tenure::time(self.args.ttl, self.args.delay, group::GRACE)
+        tenure::time(self.args.ttl, self.args.delay, guard::GRACE)
     }
 
     fn may_retry(&self, failures: u32) -> bool {

@@ -144,6 +144,9 @@ pub struct Introduction {
     pub key_node_id: NodeId,
     /// The id that the node has from an earlier run; `None`: it has none yet.
     pub kept_node_id: Option<NodeId>,
+    /// The pool and the name that it registers with; empty: not known yet.
+    pub node_pool: String,
+    pub node_name: String,
     /// The end of the certificate that it gets.
     pub certified_until: Timestamp,
 }
@@ -192,6 +195,9 @@ pub enum IntroductionRefusal {
     OtherKey(NodeId),
     #[error(transparent)]
     Revoked(#[from] Revoked),
+    /// The node's configuration is not what the token is for.
+    #[error(transparent)]
+    Record(#[from] FieldErrors),
 }
 
 impl Refusal for IntroductionRefusal {
@@ -205,6 +211,14 @@ impl Refusal for IntroductionRefusal {
             | Self::NotIntroduced(_)
             | Self::OtherKey(_) => Kind::Denied,
             Self::Revoked(revoked) => revoked.kind(),
+            Self::Record(errors) => errors.kind(),
+        }
+    }
+
+    fn field_errors(&self) -> Option<&FieldErrors> {
+        match self {
+            Self::Record(errors) => Some(errors),
+            _ => None,
         }
     }
 }
@@ -242,6 +256,11 @@ pub fn introduce(
     if !is_repeated && (token.is_used_up() || !may_take) {
         return Err(IntroductionRefusal::UsedUp);
     }
+    // Before the token is used: its next use would need another one.
+    hold([
+        Held::new("node_pool", &token.node_pool, &request.node_pool),
+        Held::new("node_name", &token.node_name, &request.node_name),
+    ])?;
     let unrevoked = revocation::guard(snapshot, node_id)?;
     let introduction = NodeIntroduction {
         token_id: token.id,
@@ -326,19 +345,46 @@ pub fn check_record(snapshot: &Snapshot, node: &Node) -> Result<(), FieldErrors>
     let Some(known) = snapshot.node_introduction(node.id) else {
         return Ok(());
     };
+    hold([
+        Held::new("node.node_pool", &known.value.node_pool, &node.node_pool),
+        Held::new("node.name", &known.value.node_name, &node.name),
+    ])
+}
+
+/// A field that an introduction holds a node to.
+struct Held<'a> {
+    field: &'static str,
+    /// Empty: any.
+    wanted: &'a str,
+    /// Empty: not known yet.
+    sent: &'a str,
+}
+
+impl<'a> Held<'a> {
+    fn new(field: &'static str, wanted: &'a str, sent: &'a str) -> Self {
+        Self {
+            field,
+            wanted,
+            sent,
+        }
+    }
+
+    /// Returns the node's setting.
+    fn setting(&self) -> &'static str {
+        match self.field.ends_with("node_pool") {
+            true => "node_pool",
+            false => "name",
+        }
+    }
+}
+
+fn hold(fields: [Held<'_>; 2]) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
-    for (field, setting, wanted, sent) in [
-        (
-            "node.node_pool",
-            "node_pool",
-            &known.value.node_pool,
-            &node.node_pool,
-        ),
-        ("node.name", "name", &known.value.node_name, &node.name),
-    ] {
-        if !wanted.is_empty() && wanted != sent {
+    for held in fields {
+        let (wanted, sent, setting) = (held.wanted, held.sent, held.setting());
+        if !wanted.is_empty() && !sent.is_empty() && wanted != sent {
             errors.push(
-                field,
+                held.field,
                 format!(
                     "is {sent:?}, and the node's introduction is for {wanted:?}: set {setting} = \
                      {wanted:?} in the node's configuration, or introduce it with another token"

@@ -8,6 +8,18 @@ use tracing::{info, warn};
 use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
+use super::monitors::CARRIERS;
+
+/// Further libraries that log each packet or each call below `info`.
+const LIBRARIES: [&str; 6] = [
+    "bollard",
+    "hickory_net",
+    "hickory_proto",
+    "hickory_resolver",
+    "ureq",
+    "ureq_proto",
+];
+
 /// A text that is no filter.
 #[derive(Debug, thiserror::Error)]
 pub enum BadFilter {
@@ -172,10 +184,30 @@ pub(crate) fn parse(text: &str) -> Result<EnvFilter, BadFilter> {
             text: text.to_owned(),
         });
     }
-    EnvFilter::try_new(text).map_err(|source| BadFilter::Syntax {
+    EnvFilter::try_new(with_quiet_libraries(text)).map_err(|source| BadFilter::Syntax {
         text: text.to_owned(),
         source,
     })
+}
+
+/// Returns the filter with libraries of the network at `info`, where it has a lower level for everything and
+/// does not name them: at `debug` they print each frame of each connection.
+fn with_quiet_libraries(filter: &str) -> String {
+    let directives = || filter.split(',').map(str::trim);
+    // The last level counts.
+    let mut from_last = directives().rev();
+    let level = from_last.find_map(|it| it.parse::<LevelFilter>().ok());
+    let is_verbose = level.is_some_and(|level| level > LevelFilter::INFO);
+    let is_named = |library: &str| {
+        directives().any(|it| it.split(['=', '[']).next().map(str::trim) == Some(library))
+    };
+    let mut quiet = filter.to_owned();
+    for library in CARRIERS.into_iter().chain(LIBRARIES) {
+        if is_verbose && !is_named(library) {
+            quiet.push_str(&format!(",{library}=info"));
+        }
+    }
+    quiet
 }
 
 /// Parses the filter of a monitor, which has modules and levels only; an empty one is `info`.
@@ -210,6 +242,34 @@ fn names_level(filter: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_are_quiet_unless_the_filter_names_them() {
+        let quiet = with_quiet_libraries("debug");
+        for part in ["debug,", ",h2=info", ",rustls=info", ",bollard=info"] {
+            assert!(quiet.contains(part), "{quiet}");
+        }
+        for named in [
+            "debug,h2=trace",
+            "h2,debug",
+            "trace, h2 =debug",
+            "debug,h2[s]=warn",
+        ] {
+            let filter = with_quiet_libraries(named);
+            assert!(!filter.contains("h2=info"), "{filter}");
+            assert!(filter.contains(",tower=info"), "{filter}");
+        }
+        for filter in [
+            "info",
+            "warn",
+            "off",
+            "info,store=debug",
+            "store=trace",
+            "debug,error",
+        ] {
+            assert_eq!(with_quiet_libraries(filter), filter);
+        }
+    }
 
     #[test]
     fn a_filter_without_a_level_is_a_misspelt_one() {

@@ -20,8 +20,8 @@ const BUFFER: usize = 1_024;
 const BATCH: usize = 64;
 
 /// Crates that carry the stream of a monitor, or the export of logs. Their lines below `warn` are left
-/// out of streams: each would cause the next one.
-const CARRIERS: [&str; 11] = [
+/// out of streams: each would cause the next one. A process prints them from `info` on.
+pub(super) const CARRIERS: [&str; 11] = [
     "h2",
     "hyper",
     "hyper_util",

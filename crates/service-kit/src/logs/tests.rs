@@ -210,3 +210,24 @@ async fn a_level_is_set_for_a_while_and_returns_to_the_configured_one() {
     );
     assert_eq!(change.now.expires_after, None);
 }
+
+#[tokio::test]
+async fn libraries_of_the_network_print_details_only_if_the_level_names_them() {
+    let (logs, printed, _guard) = start();
+    let frame = || {
+        debug!(target: "h2::codec::framed_read", "frame");
+        debug!("ours");
+    };
+    logs.set_level("debug", None).unwrap();
+    frame();
+    info!(target: "h2::codec", "closed");
+    let text = printed.take();
+    assert!(text.contains("ours") && text.contains("closed"), "{text}");
+    assert!(!text.contains("frame"), "{text}");
+    assert_eq!(logs.level().filter, "debug");
+
+    logs.set_level("debug,h2=debug", None).unwrap();
+    frame();
+    let text = printed.take();
+    assert!(text.contains("frame") && text.contains("ours"), "{text}");
+}

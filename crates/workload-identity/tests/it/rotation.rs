@@ -106,6 +106,23 @@ fn keys_move_to_a_new_key_encryption_key() {
 }
 
 #[test]
+fn keys_without_the_one_of_the_active_key_are_refused() {
+    let of = |text: &str| KeyEncryptionKeys::parse(text).unwrap();
+    let (ring, now) = (ring_of(&[0]), day(1));
+    keyring::check(&ring, &keys(), now).unwrap();
+    keyring::check(&Keyring::default(), &of(KEY_B), now).unwrap();
+    let refused = keyring::check(&ring, &of(KEY_B), now).unwrap_err();
+    let refused = refused.to_string();
+    for part in [keys().current(), "give every gateway the same keys"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    // While the cluster's key is replaced, a file has both.
+    for both in [format!("{KEY_A}\n{KEY_B}"), format!("{KEY_B}\n{KEY_A}")] {
+        keyring::check(&ring, &of(&both), now).unwrap();
+    }
+}
+
+#[test]
 fn the_number_of_keys_is_bounded() {
     let ring = ring_of(&[0; 16]);
     let next = due_of(&ring, day(29));

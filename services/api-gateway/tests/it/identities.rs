@@ -8,7 +8,6 @@ use proto::v1;
 use service_kit::Clock;
 use state::{Entity, Key};
 use test_kit::wait_for;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tonic::{Code, Status};
 use workload_identity::{Claims, JWKS_PATH, Jwks, VerifyError};
 
@@ -89,12 +88,7 @@ impl Cluster {
     }
 
     async fn get(&self, gateway: usize, path: &str) -> String {
-        let address = self.suite.gateways[gateway].metrics;
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
+        let answer = self.suite.get_http(gateway, path).await;
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         body.to_owned()
     }

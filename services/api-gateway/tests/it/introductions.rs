@@ -127,7 +127,7 @@ impl Cluster {
         let message = IntroduceNodeRequest {
             token: token.to_owned(),
             signing_request: pki::sign_request(key).unwrap(),
-            node_id: String::new(),
+            ..IntroduceNodeRequest::default()
         };
         let mut client = NodeIntroductionsClient::new(self.stranger(suite));
         let answer = client.introduce(request(message, WAIT_LIMIT)).await?;

@@ -27,6 +27,7 @@ use test_kit::etcd::Etcd;
 use test_kit::proxy::Proxy;
 use test_kit::writes;
 use test_kit::{builders, wait_for};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine, short enough to notice.
@@ -282,6 +283,22 @@ impl Suite {
         };
         self.put(&Key::Election(service.to_owned()), &Entity::Election(info))
             .await
+    }
+
+    /// Returns the answer at the gateway's HTTP address, with its headers.
+    pub(crate) async fn get_http(&self, gateway: usize, path: &str) -> String {
+        let address = self.gateways[gateway].metrics;
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    pub(crate) async fn is_ready(&self, gateway: usize) -> bool {
+        let answer = self.get_http(gateway, "/readyz").await;
+        answer.starts_with("HTTP/1.1 200")
     }
 
     /// Returns the gateway's metrics.

@@ -382,6 +382,65 @@ async fn a_new_key_encryption_key_seals_all_variables_again() {
 }
 
 #[tokio::test]
+async fn a_gateway_with_another_key_than_the_cluster_is_not_ready_until_its_file_has_it() {
+    let mut cluster = Cluster::start().await;
+    cluster.put("app", &[("k", "v")]).await.unwrap();
+    let before = cluster.stored("app").await.items.sealed_with;
+    let is_ready = async |suite: &Suite, gateway: usize| {
+        wait_for("a ready gateway", WAIT_LIMIT, async || {
+            suite.is_ready(gateway).await.then_some(())
+        })
+        .await;
+    };
+    is_ready(&cluster.suite, 0).await;
+
+    let wrong = cluster.key_file.with_file_name("wrong_key");
+    std::fs::write(&wrong, NEWER).unwrap();
+    let edit = |config: &mut api_gateway::Config| config.keyring_key_file = Some(wrong.clone());
+    cluster.suite.add_gateway(edit).await;
+    wait_for("a refused key file", WAIT_LIMIT, async || {
+        let metrics = cluster.suite.metrics(2).await;
+        let failures = "kafila_api_gateway_keyring_failures_total 2";
+        metrics.lines().any(|line| line == failures).then_some(())
+    })
+    .await;
+    assert!(!cluster.suite.is_ready(2).await);
+    // Other gateways could not open what it seals.
+    let request = v1::PutVariableRequest {
+        path: "new".to_owned(),
+        items: [("k".to_owned(), "v".to_owned())].into(),
+        ..v1::PutVariableRequest::default()
+    };
+    let refused = cluster.suite.variables(2).put(ask(request)).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+    for part in [
+        "`keyring_key_file`",
+        "wrong_key",
+        "give every gateway the same keys",
+    ] {
+        assert!(refused.message().contains(part), "{refused}");
+    }
+    let rotation = v1::RotateSigningKeyRequest {};
+    let mut operator = cluster.suite.operator(2);
+    let refused = operator.rotate_signing_key(ask(rotation)).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.message().contains("wrong_key"), "{refused}");
+
+    std::fs::write(&wrong, format!("{NEWER}\n{KEY}")).unwrap();
+    is_ready(&cluster.suite, 2).await;
+    cluster.get(2, "app").await.unwrap();
+
+    // A key that is being replaced leaves gateways ready whose file has not changed yet.
+    wait_for("the variable sealed again", WAIT_LIMIT, async || {
+        let stored = cluster.stored("app").await;
+        (stored.items.sealed_with != before).then_some(())
+    })
+    .await;
+    assert!(cluster.suite.is_ready(0).await);
+}
+
+#[tokio::test]
 async fn without_a_key_file_the_setting_is_named() {
     let suite = Suite::start(1).await;
     let request = v1::PutVariableRequest {

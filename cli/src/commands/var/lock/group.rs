@@ -3,28 +3,25 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::guard::{GRACE, Guard, POLL};
 use crate::exit::Exit;
-
-/// Time between SIGTERM and SIGKILL.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Group {
     child: Child,
     pid: Option<Pid>,
+    guard: Guard,
 }
 
 impl Group {
-    /// Starts a command as the leader of a new group, with this process's input and output.
+    /// Starts a command as the leader of a new group, with this process's input and output, and its guard.
     ///
     /// # Errors
-    /// It cannot be run.
+    /// One of them cannot be run.
     pub(super) fn spawn(
         words: &[String],
         has_shell: bool,
@@ -45,17 +42,21 @@ impl Group {
             .process_group(0)
             .env("KAFILA_LOCK_ID", lock_id)
             .env("KAFILA_LOCK_PATH", path);
+        let mut guard = Guard::spawn()?;
         let child = command.spawn()?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok());
-        Ok(Self {
-            child,
-            pid: pid.and_then(Pid::from_raw),
-        })
+        let pid = pid.and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            guard.watch(pid)?;
+        }
+        Ok(Self { child, pid, guard })
     }
 
     /// Waits for the command, not for its children.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        let ended = self.child.wait().await;
+        self.guard.dismiss();
+        ended
     }
 
     /// Signals the group. A group that is gone needs no signal.
@@ -78,6 +79,7 @@ impl Group {
         while self.is_alive() && Instant::now() < until {
             sleep(POLL).await;
         }
+        self.guard.dismiss();
     }
 
     /// Returns whether a process of the group is left; reaps the leader.

@@ -44,6 +44,8 @@ fn request(token: u128, key: u128) -> Introduction {
         public_key_sha256: format!("key {key}"),
         key_node_id: NodeId::from_random(key),
         kept_node_id: None,
+        node_pool: String::new(),
+        node_name: String::new(),
         certified_until: later(9_000),
     }
 }
@@ -288,6 +290,39 @@ fn a_node_registers_in_the_pool_and_under_the_name_of_its_token() {
         errors.to_string().contains("node_pool = \"gpu\""),
         "{errors}"
     );
+}
+
+#[test]
+fn a_node_of_another_pool_or_name_than_its_tokens_costs_no_use() {
+    let mut stored = stored(TokenRequest {
+        node_name: "gpu-1".to_owned(),
+        node_pool: "gpu".to_owned(),
+        ..once()
+    });
+    let asked = |pool: &str, name: &str| Introduction {
+        node_pool: pool.to_owned(),
+        node_name: name.to_owned(),
+        ..request(1, 7)
+    };
+    for (pool, name, field) in [
+        ("default", "gpu-1", "node_pool"),
+        ("gpu", "gpu-2", "node_name"),
+    ] {
+        let refused = join(&mut stored, &asked(pool, name)).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Invalid);
+        assert_eq!(refused.field_errors().unwrap().0[0].field, field);
+        assert_eq!(uses(&stored, 1), 0, "{field}");
+    }
+    let refused = join(&mut stored, &asked("default", "gpu-1")).unwrap_err();
+    let fix = "set node_pool = \"gpu\" in the node's configuration";
+    assert!(refused.to_string().contains(fix), "{refused}");
+    // The holder of a wrong secret learns nothing of the token.
+    let mut stranger = asked("default", "gpu-1");
+    stranger.secret_sha256 = "hash 2".to_owned();
+    let refused = join(&mut stored, &stranger);
+    assert_eq!(refused, Err(IntroductionRefusal::UnknownToken));
+    join(&mut stored, &asked("gpu", "gpu-1")).unwrap();
+    assert_eq!(uses(&stored, 1), 1);
 }
 
 #[test]

@@ -120,6 +120,13 @@ impl Node {
         }
     }
 
+    /// Tells whether `address` is one of its host addresses, of whatever host network.
+    pub fn has_address(&self, address: &str) -> bool {
+        let mut networks = self.host_networks.values();
+        self.host_ip == address
+            || networks.any(|network| network.addresses.iter().any(|other| other == address))
+    }
+
     /// Tells whether a port of one of its addresses is reserved.
     pub fn is_port_reserved(&self, address: &str, port: u16) -> bool {
         if self.reserved_ports.contains(&port) {

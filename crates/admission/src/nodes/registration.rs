@@ -169,7 +169,8 @@ pub(super) fn record(
     })
 }
 
-/// Tells whether the change affects which groups are feasible on the node. Amounts do not count:
+/// Tells whether the change affects which groups are feasible on the node, or which of its
+/// allocations have lost the address of a port. Amounts do not count:
 /// more capacity unblocks evaluations, which the eval-broker does itself.
 fn feasibility_differs(old: &Node, new: &Node) -> bool {
     old.datacenter != new.datacenter
@@ -179,6 +180,7 @@ fn feasibility_differs(old: &Node, new: &Node) -> bool {
         || old.attributes != new.attributes
         || old.meta != new.meta
         || old.drivers != new.drivers
+        || old.host_ip != new.host_ip
         || old.host_networks != new.host_networks
         || old.host_volumes != new.host_volumes
         || old.csi_nodes != new.csi_nodes

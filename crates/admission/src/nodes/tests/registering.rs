@@ -172,13 +172,15 @@ fn a_registration_keeps_the_drain_and_the_events_of_the_node() {
 
 #[test]
 fn changed_attributes_evaluate_the_nodes_jobs() {
-    let edits: [fn(&mut Node); 6] = [
+    let edits: [fn(&mut Node); 7] = [
         |node| node.datacenter = "dc2".into(),
         |node| node.name = "n9".into(),
         |node| node.node_class = "large".into(),
         |node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into())),
         |node| drop(node.meta.insert("rack".into(), "r1".into())),
         |node| node.drivers.clear(),
+        // Allocations with ports on the old address are to be replaced.
+        |node| node.host_ip = "10.0.0.9".into(),
     ];
     for (position, edit) in edits.iter().enumerate() {
         let mut changed = sent();

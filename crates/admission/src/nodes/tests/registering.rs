@@ -199,6 +199,46 @@ fn changed_attributes_evaluate_the_nodes_jobs() {
     }
 }
 
+/// A plan may place an allocation on the earlier address after the snapshot of the registration.
+#[test]
+fn after_a_change_of_addresses_the_controller_looks_for_jobs_without_an_evaluation() {
+    let edits: [(fn(&mut Node), bool); 3] = [
+        (
+            |node| drop(node.meta.insert("rack".into(), "r1".into())),
+            false,
+        ),
+        (|node| node.host_ip = "10.0.0.9".into(), true),
+        (
+            |node| {
+                drop(
+                    node.host_networks
+                        .insert("public".into(), Default::default()),
+                )
+            },
+            true,
+        ),
+    ];
+    for (position, (edit, want)) in edits.into_iter().enumerate() {
+        let mut cluster = Stored::default();
+        let job = builders::service("web", 1);
+        cluster.put_job(&job);
+        cluster.put_node(&stored().value);
+        cluster.put_alloc(&builders::allocation(1, &job, sent().id));
+        let mut changed = sent();
+        edit(&mut changed);
+        let decided = decide(&cluster.snapshot(), &changed, &inputs(&numbered())).unwrap();
+        assert_eq!(decided.changes.eval_ids.len(), 1, "edit {position}");
+        let nodes = decided.changes.writes.iter().filter_map(Write::entity);
+        let lacks: Vec<_> = nodes
+            .filter_map(|entity| match entity {
+                Entity::Node(node) => Some(node.lacks_evals),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(lacks, [want], "edit {position}");
+    }
+}
+
 #[test]
 fn a_known_node_keeps_its_secret() {
     let thief = Node {

@@ -254,6 +254,11 @@ impl Suite {
         4646 + u16::try_from(position).unwrap_or(99)
     }
 
+    /// Sets the configuration file of the nodes that start from now on.
+    pub fn set_node_config(&mut self, config: &str) {
+        self.options.node_config = Some(config.to_owned());
+    }
+
     /// Starts (again) the process `name`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The node's record, put together from the machine, the settings and the offers.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 
 use model::node::DriverInfo;
@@ -21,6 +22,8 @@ pub struct Agent<'a> {
     pub secret: &'a str,
     /// The address that gateways reach the agent at.
     pub address: &'a str,
+    /// The host address of the record before; `None`: there is none.
+    pub host_ip: Option<IpAddr>,
     /// The allocations' directory; `None` on a node without a disk.
     pub alloc_dir: Option<&'a Path>,
     /// Driver name → the driver's own fingerprint.
@@ -54,7 +57,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
     let memory_mib = memory::fingerprint(config.memory_total_mb, &mut attributes);
     let disk_mib = disk::fingerprint(config.disk_total_mb, agent.alloc_dir, &mut attributes);
     let hostname = host::fingerprint(&mut attributes);
-    let host_ip = network::fingerprint(config.host_ip, &mut attributes);
+    let host_ip = network::fingerprint(config.host_ip, agent.host_ip, &mut attributes);
     attributes.insert(
         "kafila.version".to_owned(),
         env!("CARGO_PKG_VERSION").to_owned(),
@@ -136,6 +139,7 @@ mod tests {
             node_id: NodeId::from_random(1),
             secret: "secret",
             address: "http://127.0.0.1:7201",
+            host_ip: None,
             alloc_dir,
             drivers,
             probed: const { &BTreeMap::new() },

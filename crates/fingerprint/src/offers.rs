@@ -7,6 +7,7 @@ mod addresses;
 mod ports;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use model::node::{HostNetwork, HostVolume};
@@ -48,6 +49,12 @@ impl Offers {
         cores::check(config)?;
         Ok(offers)
     }
+}
+
+/// Tells whether an interface of the machine has `address`.
+pub(crate) fn has_address(address: IpAddr) -> bool {
+    let machine = addresses::of_machine();
+    machine.is_ok_and(|machine| machine.iter().any(|one| one.ip == address))
 }
 
 fn volume(name: &str, config: &HostVolumeConfig) -> Result<HostVolume, Error> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{ClientStatus, DeploymentStatus, EvalStatus, Indexed, Job, JobType};
 use state::Snapshot;
 
+use crate::addresses;
 use crate::violation::{Fact, Violation};
 
 /// Checks a state at rest: no evaluation is pending, and every job runs its counts as far as there is
@@ -16,6 +17,7 @@ use crate::violation::{Fact, Violation};
 /// promoted, also if the old allocations had to leave their nodes.
 /// Until then a group runs its canaries beside its count.
 /// Batch jobs are left out of the counts: successful allocations do not run again.
+/// The ports of services and system jobs are on addresses of their nodes.
 pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
     let mut found = Vec::new();
     let revision = snapshot.index();
@@ -38,6 +40,13 @@ pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
         found.push(Violation {
             revision,
             fact: Fact::CountIsMet,
+            found: text,
+        });
+    }
+    for text in addresses::lost(snapshot) {
+        found.push(Violation {
+            revision,
+            fact: Fact::PortsAreOnTheirNodes,
             found: text,
         });
     }

@@ -8,6 +8,7 @@
 //! [`check_history`] is the only part that is not pure: it feeds [`History`] from etcd's watch,
 //! starting at the first revision.
 
+mod addresses;
 pub mod at_rest;
 mod dedicated;
 pub mod history;

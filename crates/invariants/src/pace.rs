@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{ClientStatus, DesiredStatus, JobKey, JobType, NodeStatus};
 use state::{AllocView, Key, Snapshot};
 
+use crate::addresses::is_off_node;
 use crate::violation::{Fact, Violation};
 
 /// Checks the replacements of one revision: together with new allocations that are not healthy yet,
@@ -72,6 +73,7 @@ fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
         && !old.alloc.transition.migrate
         && old.client_status() == ClientStatus::Running
         && is_on_a_node_that_is_up(before, old)
+        && !is_off_node(before, old)
 }
 
 /// Returns true if the revision gave the allocation up as lost. Its node may be ready again by

@@ -1,5 +1,6 @@
 //! Tests that break each fact on purpose: the checker must find every violation.
 
+mod addresses;
 mod canaries;
 
 use model::{

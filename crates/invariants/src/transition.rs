@@ -3,6 +3,7 @@
 use model::{Allocation, DesiredStatus, DrainStatus, NodeEligibility, NodeStatus, TriggeredBy};
 use state::{Key, Snapshot};
 
+use crate::addresses::wrong_port;
 use crate::violation::{Fact, Violation};
 
 /// Least difference of priority between a job and its victims. Source: Nomad's public behaviour.
@@ -196,14 +197,19 @@ fn misplaced_alloc(
     let node = &before.node(alloc.node_id)?.value;
     let takes_more =
         node.status == NodeStatus::Ready && node.eligibility == NodeEligibility::Eligible;
-    (!takes_more).then(|| {
+    if !takes_more {
         let (status, eligibility) = (node.status, node.eligibility);
         let text = format!(
             "allocation {id} comes to {}: {status:?}, {eligibility:?}",
             node.id
         );
-        (Fact::PlacedWhereAllowed, text)
-    })
+        return Some((Fact::PlacedWhereAllowed, text));
+    }
+    let wrong = wrong_port(after, node, alloc)?;
+    Some((
+        Fact::PlacedWhereAllowed,
+        format!("allocation {id}: {wrong}"),
+    ))
 }
 
 /// A drain lost between two writers would leave a node with its allocations.

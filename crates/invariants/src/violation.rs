@@ -76,7 +76,8 @@ pub enum Fact {
     RefusedIsNotDone,
     /// A request is executed once, however often it is sent.
     DoneOnce,
-    /// A new allocation is of a job that is not stopped, on a node that is ready and eligible.
+    /// A new allocation is of a job that is not stopped, on a node that is ready and eligible, and its
+    /// ports are free on addresses that the node has.
     PlacedWhereAllowed,
     /// A new allocation names the create index of its job, also when it runs an older version.
     PlacedForItsJob,
@@ -99,6 +100,8 @@ pub enum Fact {
     EvaluationsEnd,
     /// At rest: a job runs exactly the allocations of its counts.
     CountIsMet,
+    /// At rest: the ports of services and system jobs are on addresses that their nodes have.
+    PortsAreOnTheirNodes,
     /// At rest: every allocation is in its desired state.
     DesiredStateIsReached,
 }
@@ -142,6 +145,7 @@ impl fmt::Display for Fact {
             Self::NodesComeBack => "every node comes back",
             Self::EvaluationsEnd => "every evaluation ends",
             Self::CountIsMet => "a job runs what it asks for",
+            Self::PortsAreOnTheirNodes => "ports are on addresses of their nodes",
             Self::DesiredStateIsReached => "allocations reach their desired state",
         })
     }

@@ -93,8 +93,8 @@ pub struct Node {
     /// Oldest first, at most [`NODE_EVENTS_MAX`](crate::drain::NODE_EVENTS_MAX).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<NodeEvent>,
-    /// Some jobs of the node may lack an evaluation of this record, because the evaluations did not fit
-    /// in its transaction; the cluster-controller creates them and ends this.
+    /// Some jobs of the node may lack an evaluation of this record: the evaluations did not fit in its
+    /// transaction, or it has other addresses than the record before. The cluster-controller creates them and ends this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_evals: bool,
 }
@@ -118,6 +118,13 @@ impl Node {
             None if alias == DEFAULT_HOST_NETWORK => Some(std::slice::from_ref(&self.host_ip)),
             None => None,
         }
+    }
+
+    /// Tells whether `address` is one of its host addresses, of whatever host network.
+    pub fn has_address(&self, address: &str) -> bool {
+        let mut networks = self.host_networks.values();
+        self.host_ip == address
+            || networks.any(|network| network.addresses.iter().any(|other| other == address))
     }
 
     /// Tells whether a port of one of its addresses is reserved.

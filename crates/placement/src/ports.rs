@@ -4,6 +4,7 @@
 //! which may have several: the first with a free port is taken.
 
 mod free;
+mod held;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use model::{AllocatedPort, Node, TaskGroup};
 use state::PortUse;
 
 use crate::exhausted::Exhausted;
+use crate::ports::held::HeldPorts;
 use crate::target::Target;
 
 /// The number of random draws before all free ports are counted. Source: Nomad's public behaviour.
@@ -116,10 +118,11 @@ impl PortAsk {
 /// # Errors
 /// The first one that is not.
 pub fn check_static(node: &Node, held: &PortUse, asks: &[PortAsk]) -> Result<(), Exhausted> {
+    let held = HeldPorts::new(node, held);
     let mut given = Vec::new();
     for (position, ask) in asks.iter().enumerate() {
         if let Some(port) = ask.static_port {
-            let address = static_address(node, held, &given, ask, port)?;
+            let address = static_address(node, &held, &given, ask, port)?;
             // Ports in the same group matter only if they are equal; those of most groups all
             // differ.
             let mut later = asks[position + 1..].iter();
@@ -135,7 +138,7 @@ pub fn check_static(node: &Node, held: &PortUse, asks: &[PortAsk]) -> Result<(),
 /// group: the same port under another alias may be on the same address.
 fn static_address<'a>(
     node: &'a Node,
-    held: &PortUse,
+    held: &HeldPorts<'_>,
     given: &[(&str, u16)],
     ask: &'a PortAsk,
     port: u16,
@@ -168,6 +171,7 @@ pub fn assign_ports(
     asks: &[PortAsk],
     mut draw: impl FnMut(u32) -> u32,
 ) -> Result<Vec<AllocatedPort>, Exhausted> {
+    let held = HeldPorts::new(node, held);
     let mut picked = Vec::with_capacity(asks.len());
     let mut given = Vec::new();
     for (position, ask) in asks.iter().enumerate() {
@@ -175,7 +179,7 @@ pub fn assign_ports(
             continue;
         };
         let (alias, _) = ask.addresses(node)?;
-        let address = static_address(node, held, &given, ask, port)?;
+        let address = static_address(node, &held, &given, ask, port)?;
         given.push((address, port));
         picked.push(AssignedPort {
             position,
@@ -190,7 +194,7 @@ pub fn assign_ports(
             continue;
         }
         let (alias, addresses) = ask.addresses(node)?;
-        let (address, port) = pick_dynamic(node, held, (&alias, addresses), &picked, &mut draw)?;
+        let (address, port) = pick_dynamic(node, &held, (&alias, addresses), &picked, &mut draw)?;
         picked.push(AssignedPort {
             position,
             port,
@@ -237,7 +241,7 @@ impl AssignedPort<'_> {
 
 fn pick_dynamic<'a>(
     node: &Node,
-    held: &PortUse,
+    held: &HeldPorts<'_>,
     (alias, addresses): (&str, &'a [String]),
     picked: &[AssignedPort<'_>],
     draw: &mut impl FnMut(u32) -> u32,
@@ -248,13 +252,12 @@ fn pick_dynamic<'a>(
     }
     let size = u32::from(max - min) + 1;
     for address in addresses {
-        let on_address = held.on(address);
         let own = || {
             let own = picked.iter().filter(|own| own.keeps_off(alias, address));
             own.map(|own| own.port)
         };
         let is_free = |port: u16| {
-            on_address.is_none_or(|ports| !ports.holds(port))
+            !held.holds(address, port)
                 && !node.is_port_reserved(address, port)
                 && own().all(|other| other != port)
         };
@@ -265,11 +268,17 @@ fn pick_dynamic<'a>(
                 return Ok((address, port));
             }
         }
-        if let Some(port) = free::pick(min..=max, on_address, is_free, draw) {
+        if let Some(port) = free::pick(min..=max, held.on(address), is_free, draw) {
             return Ok((address, port));
         }
     }
     Err(Exhausted::DynamicPorts)
+}
+
+/// Tells whether an allocation of `node` holds `port` for a new one on `address`: on that address, or
+/// on one that the node no longer has.
+pub fn is_held(node: &Node, held: &PortUse, address: &str, port: u16) -> bool {
+    HeldPorts::new(node, held).holds(address, port)
 }
 
 /// Checks whether an allocation may hold `ports` beside `held`: for the plan-applier, which did not
@@ -278,6 +287,7 @@ fn pick_dynamic<'a>(
 /// # Errors
 /// The first one that is held, reserved or listed twice.
 pub fn check_given(node: &Node, held: &PortUse, ports: &[AllocatedPort]) -> Result<(), Exhausted> {
+    let held = HeldPorts::new(node, held);
     for (position, port) in ports.iter().enumerate() {
         if port.ignore_collision {
             continue;

@@ -103,7 +103,7 @@ impl<'a> Draft<'a> {
             .or_default()
             .push(Stop {
                 alloc_id: alloc.id,
-                description: stop.description.to_owned(),
+                description: stop.reason.to_string(),
                 client_status,
                 followup_eval_id: stop.followup,
                 preempted_by: None,

@@ -57,6 +57,12 @@ impl PortUse {
             .find(|ports| *ports.address == *address)
     }
 
+    /// Returns every address with a held port, and its held ports.
+    pub fn addresses(&self) -> impl Iterator<Item = (&str, &AddressPorts)> {
+        let addresses = self.held.iter().flat_map(|held| &held.addresses);
+        addresses.map(|ports| (&*ports.address, ports))
+    }
+
     pub fn holds(&self, address: &str, port: u16) -> bool {
         self.on(address).is_some_and(|ports| ports.holds(port))
     }

@@ -9,9 +9,17 @@ use crate::checker::Checker;
 use crate::environment::{Environment, HostId, Power, network};
 use crate::suite::Suite;
 
+/// Makes another stream of random numbers from the seed of the faults.
+const ADDRESS_STREAM: u64 = 1 << 58;
+
+/// Probability that a node comes back with another address.
+const ADDRESS_CHANGES: f64 = 0.5;
+
 /// Injects faults as the seed decides.
 pub struct Faults {
     rng: StdRng,
+    /// Draws of other addresses, apart from `rng`: the other faults are the same without them.
+    address_rng: StdRng,
     /// Time of the next fault, in milliseconds.
     next: u64,
     /// (Time, number) → repair.
@@ -33,6 +41,7 @@ impl Faults {
     pub fn new(seed: u64, is_verbose: bool) -> Self {
         Self {
             rng: StdRng::seed_from_u64(seed),
+            address_rng: StdRng::seed_from_u64(seed ^ ADDRESS_STREAM),
             next: u64::MAX,
             repairs: BTreeMap::new(),
             count: 0,
@@ -86,6 +95,7 @@ impl Faults {
     fn repair(&mut self, environment: &mut Environment, suite: &Suite, repair: Repair) {
         match repair {
             Repair::Restart(host) => {
+                self.change_address(environment, suite, host);
                 self.log(
                     environment,
                     &format!("start {}", environment.host(host).name()),
@@ -101,6 +111,18 @@ impl Faults {
             Repair::Links(host) => impair_all(environment, host, 0, 0),
             Repair::Disk => suite.disk.set_slowness(1),
         }
+    }
+
+    /// Gives a node that starts again another address, or not.
+    fn change_address(&mut self, environment: &Environment, suite: &Suite, host: HostId) {
+        let is_node = suite.nodes.iter().any(|(node, _)| *node == host);
+        if !is_node || !self.address_rng.random_bool(ADDRESS_CHANGES) {
+            return;
+        }
+        let address = suite.host_ips.change(host, &mut self.address_rng);
+        let name = environment.host(host).name();
+        self.log(environment, &format!("{name} comes back with {address}"));
+        self.tally("a node comes back with another address");
     }
 
     fn later(&mut self, environment: &Environment, after: u64, repair: Repair) {

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`clock`] replaces time and random numbers; [`environment`] has the machines and
 //! the network between them; [`journal`] is etcd's disk and reports every revision; [`suite`] starts
-//! the services on their machines; [`workload`] changes jobs and records the answers; [`faults`]
+//! the services on their machines, with the addresses of [`host_ips`]; [`workload`] changes jobs and records the answers; [`faults`]
 //! injects faults, and [`script`] a few chosen ones; [`checker`] checks every revision against the
 //! invariants, and `liveness` that live nodes stay up; [`failover`] measures
 //! the time without a leader; [`trial`] plays one seed from start to rest; [`totals`] adds up seeds.
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod environment;
 pub mod failover;
 pub mod faults;
+pub mod host_ips;
 pub mod journal;
 mod liveness;
 pub mod script;

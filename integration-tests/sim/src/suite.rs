@@ -12,6 +12,7 @@ use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig};
 
 use crate::checker::Checker;
 use crate::environment::{Environment, HostId, Software};
+use crate::host_ips::HostIps;
 use crate::journal::Disk;
 
 const STORE_PORT: u16 = 2379;
@@ -37,6 +38,7 @@ pub struct Suite {
     /// All other services, the cluster-controllers among them.
     pub services: Vec<HostId>,
     pub nodes: Vec<(HostId, Memory)>,
+    pub host_ips: HostIps,
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
@@ -158,12 +160,14 @@ impl Suite {
                 software!(scheduler_worker, config),
             ));
         }
+        let host_ips = HostIps::default();
         let nodes = (0..node_count)
             .map(|number| {
                 let memory = Memory::default();
                 let config = node_config(number, listen(environment), &gateway_addresses);
-                let id = environment.add(&format!("node-{number}"), node(config, memory.clone()));
-                (id, memory)
+                let id = environment.hosts().count();
+                let software = node(config, memory.clone(), (id, host_ips.clone()));
+                (environment.add(&format!("node-{number}"), software), memory)
             })
             .collect();
         Self {
@@ -173,6 +177,7 @@ impl Suite {
             controllers,
             services,
             nodes,
+            host_ips,
         }
     }
 
@@ -227,7 +232,6 @@ fn node_config(number: usize, listen: ListenConfig, gateways: &[String]) -> clie
         listen,
         tls: TlsConfig::exposed(),
         name: Some(format!("node-{number}")),
-        host_ip: Some(std::net::IpAddr::from([127, 0, 0, 1])),
         cpu_total_compute: 4_000,
         memory_total_mb: 8_192,
         disk_total_mb: 100_000,
@@ -235,9 +239,14 @@ fn node_config(number: usize, listen: ListenConfig, gateways: &[String]) -> clie
     }
 }
 
-fn node(config: client_node::Config, memory: Memory) -> Software {
+fn node(
+    config: client_node::Config,
+    memory: Memory,
+    (id, host_ips): (HostId, HostIps),
+) -> Software {
     Box::new(move || {
-        let (config, memory) = (config.clone(), memory.clone());
+        let (mut config, memory) = (config.clone(), memory.clone());
+        config.host_ip = Some(host_ips.of(id));
         Box::pin(async move {
             let app = client_node::App::build_in(config, &memory).await;
             let app = app.map_err(|error| error.to_string())?;

@@ -5,6 +5,7 @@
 //! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
 
 mod budget;
+mod e2e_address;
 mod e2e_agent_restart;
 mod e2e_consul;
 mod e2e_csi;

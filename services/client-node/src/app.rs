@@ -227,7 +227,7 @@ impl App {
     fn assemble(config: Config, opened: Opened, parts: Parts) -> Self {
         let machine = parts.machine;
         let alloc_dir = opened.alloc_dir.as_deref();
-        let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir);
+        let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir, None);
         let gateways = Arc::new(parts.gateways);
         let services = Arc::<service_watch::Services>::default();
         let sources = Arc::new(GatewaySources::new(

@@ -20,8 +20,8 @@ pub struct EvalInputs<'a> {
 /// The writes of a changed node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeWrites {
-    /// One transaction: the node's, and as many evaluations as fit. If some do not, the node's record
-    /// says so ([`Node::lacks_evals`]), and the cluster-controller creates them.
+    /// One transaction: the node's, and as many evaluations as fit. If some do not, or others may be
+    /// needed after a change of addresses, the node's record says so ([`Node::lacks_evals`]), and the cluster-controller creates them.
     pub writes: Vec<Write>,
     /// The evaluations among them, ordered by job.
     pub eval_ids: Vec<EvalId>,
@@ -36,7 +36,7 @@ impl NodeWrites {
         inputs: &EvalInputs<'_>,
     ) -> Self {
         let mut evals = node_evals(snapshot, node, inputs);
-        let lacks_evals = evals.len() > MAX_NODE_EVALS;
+        let lacks_evals = evals.len() > MAX_NODE_EVALS || has_other_addresses(snapshot, node);
         evals.truncate(MAX_NODE_EVALS);
         for write in &mut writes {
             if let Write::Create { entity, .. } | Write::Update { entity, .. } = write
@@ -61,6 +61,15 @@ impl NodeWrites {
             ..Self::default()
         }
     }
+}
+
+/// Tells whether the record changes addresses. A plan made before the change may commit after
+/// `snapshot`, and place an allocation on an earlier address, of a job without an evaluation here. The
+/// cluster-controller evaluates such jobs, from a snapshot with the new record.
+fn has_other_addresses(snapshot: &Snapshot, node: &Node) -> bool {
+    snapshot.node(node.id).is_some_and(|stored| {
+        stored.value.host_ip != node.host_ip || stored.value.host_networks != node.host_networks
+    })
 }
 
 /// Returns the creation of one evaluation for each job that a change of the node concerns

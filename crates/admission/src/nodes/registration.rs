@@ -169,9 +169,10 @@ pub(super) fn record(
     })
 }
 
-/// Tells whether the change affects which groups are feasible on the node, so that jobs need evaluations
-/// of the trigger node-update. Amounts do not count: they concern blocked evaluations, which the
-/// eval-broker unblocks after every write of a node's record (`Reader::node_fact` in its `facts.rs`).
+/// Tells whether the change affects which groups are feasible on the node, or which of its allocations have
+/// lost the address of a port, so that jobs need evaluations of the trigger node-update. Amounts do not
+/// count: they concern blocked evaluations, which the eval-broker unblocks after every write of a node's
+/// record (`Reader::node_fact` in its `facts.rs`).
 fn feasibility_differs(old: &Node, new: &Node) -> bool {
     old.datacenter != new.datacenter
         || old.name != new.name
@@ -180,6 +181,7 @@ fn feasibility_differs(old: &Node, new: &Node) -> bool {
         || old.attributes != new.attributes
         || old.meta != new.meta
         || old.drivers != new.drivers
+        || old.host_ip != new.host_ip
         || old.host_networks != new.host_networks
         || old.host_volumes != new.host_volumes
         || old.csi_nodes != new.csi_nodes

@@ -4,7 +4,7 @@ use model::{
     AllocId, AllocatedResources, Allocation, ClientStatus, Node, NodeEligibility, NodeId,
     NodeStatus, Plan,
 };
-use placement::check_change;
+use placement::{addresses, check_change};
 use state::{AllocView, Snapshot};
 
 use crate::pending::Pending;
@@ -62,6 +62,9 @@ pub(crate) fn check(
         Entry::New(new) => Some(*new),
         Entry::Update { .. } | Entry::Note => None,
     });
+    for alloc in new.clone() {
+        addresses::check_given(node, &alloc.resources.ports)?;
+    }
     csi::check(snapshot, pending, node, new.clone())?;
     volumes::check(snapshot, pending, plan, node, new)
 }

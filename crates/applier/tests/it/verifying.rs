@@ -281,6 +281,26 @@ pub(crate) fn deployment(plan: &Plan, id: model::DeploymentId) -> Deployment {
 }
 
 #[test]
+fn a_port_needs_an_address_that_its_node_still_has() {
+    let mut store = Store::new(1);
+    let node = store.add_node(1, |_| {});
+    let mut plan = store.start_plan("web");
+    let placed_before = store.place(&mut plan, node, 100);
+    plan.placements.get_mut(&node).unwrap()[0].resources.ports = vec![port(8_080)];
+    assert_eq!(placed(&accept(&store, &plan)), [placed_before]);
+    // The node registers with another address, after the scheduler has read its record.
+    let mut moved = store.snapshot().node(node).unwrap().value.clone();
+    moved.host_ip = "10.0.0.9".into();
+    store.put(Key::Node(node), Entity::Node(Box::new(moved)));
+    let accepted = accept(&store, &plan);
+    assert_eq!(placed(&accepted), []);
+    assert_eq!(
+        accepted.rejected_nodes[&node],
+        "node no longer has the address 127.0.0.1 of port \"http\""
+    );
+}
+
+#[test]
 fn scenario_148_canaries_that_were_rejected_are_no_canaries() {
     let mut store = Store::new(11);
     let (full, free) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));

@@ -375,3 +375,40 @@ fn ports_of_tasks_are_assigned_after_those_of_the_group_and_name_their_task() {
     let more = [asks.clone(), asks].concat();
     assert!(assign_ports(&narrow(20_000, 20_001), &PortUse::default(), &more, |_| 0).is_err());
 }
+
+#[test]
+fn a_port_on_an_address_that_the_node_has_lost_is_held_on_each_of_its_addresses() {
+    let node = multihomed();
+    let asks = asks(&[on("public", port("http", Some(8_080)))]);
+    let gone = held(&[("172.18.0.7", 8_080)]);
+    let error = assign_ports(&node, &gone, &asks, |_| 0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "network: reserved port collision http=8080"
+    );
+    assert_eq!(check_static(&node, &gone, &asks), Err(error.clone()));
+    let given = |address: &str, value| AllocatedPort {
+        label: "http".into(),
+        value,
+        host_ip: address.to_owned(),
+        ..AllocatedPort::default()
+    };
+    for address in [PUBLIC[0], PUBLIC[1], PRIVATE] {
+        let answer = check_given(&node, &gone, &[given(address, 8_080)]);
+        assert_eq!(answer, Err(error.clone()), "{address}");
+        assert!(is_held(&node, &gone, address, 8_080), "{address}");
+        assert_eq!(
+            check_given(&node, &gone, &[given(address, 8_081)]),
+            Ok(()),
+            "{address}"
+        );
+    }
+    let dynamic = self::asks(&[on("public", port("any", None))]);
+    let gone = held(&[
+        ("172.18.0.7", 20_000),
+        ("172.18.0.7", 20_001),
+        ("172.18.0.8", 20_003),
+    ]);
+    let assigned = assign_ports(&node, &gone, &dynamic, |_| 0).unwrap();
+    assert_eq!(values(&assigned), [(PUBLIC[0], 20_002)]);
+}

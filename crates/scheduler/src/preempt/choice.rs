@@ -69,7 +69,8 @@ fn holds(room: &NodeFit<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bo
             let mut asks = room.requirements.ports.iter();
             let ask = asks.find(|ask| ask.label == *label);
             let addresses = ask.map_or(&[][..], |ask| ask.addresses_on(room.node));
-            ports.any(|held| held.value == *port && addresses.contains(&held.host_ip))
+            let is_on = |held: &String| addresses.contains(held) || !room.node.has_address(held);
+            ports.any(|held| held.value == *port && is_on(&held.host_ip))
         }
         Exhausted::DynamicPorts => {
             let range = room.node.min_dynamic_port..=room.node.max_dynamic_port;

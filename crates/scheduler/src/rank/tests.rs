@@ -275,8 +275,10 @@ impl Reference {
             let mut addresses = node.addresses(&ask.host_network).unwrap().iter();
             addresses.any(|address| {
                 wanted.iter().any(|port| {
-                    !held.contains(&(address.as_str(), *port))
-                        && !node.is_port_reserved(address, *port)
+                    let is_held = held
+                        .iter()
+                        .any(|(on, held)| held == port && (on == address || !node.has_address(on)));
+                    !is_held && !node.is_port_reserved(address, *port)
                 })
             })
         })

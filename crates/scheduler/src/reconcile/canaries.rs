@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use state::AllocView;
 
-use crate::reconcile::changes::{
-    Cause, GroupChanges, MIGRATING, NOT_NEEDED, OlderVersion, PlaceAsk, StopAsk,
-};
+use crate::reconcile::changes::{Cause, GroupChanges, NOT_NEEDED, OlderVersion, PlaceAsk, StopAsk};
 use crate::reconcile::classify::{NodeCondition, Sets, node_condition};
 use crate::reconcile::names::NameIndex;
 use crate::reconcile::reconciler::{GroupReconciler, len};
@@ -65,7 +63,9 @@ impl<'a> GroupReconciler<'a, '_> {
         let lost = std::mem::take(&mut own.lost);
         changes.stops.extend(lost.into_iter().map(StopAsk::lost));
         for view in std::mem::take(&mut own.migrate) {
-            changes.stops.push(StopAsk::new(view, MIGRATING));
+            changes
+                .stops
+                .push(StopAsk::leaving(self.context.snapshot, view));
         }
         let slots = self.slots(&own, waits);
         let taken = slots.iter().map(|view| view.alloc.name_index).collect();

@@ -1,13 +1,16 @@
 //! Changes of a job or group that reconciling asks for, before nodes are looked for.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use model::job::TaskGroup;
 use model::plan::DeploymentUpdate;
 use model::{
-    AllocId, ClientStatus, Deployment, DeploymentGroup, DeploymentId, EvalId, Evaluation, Timestamp,
+    AllocId, AllocatedPort, ClientStatus, Deployment, DeploymentGroup, DeploymentId, EvalId,
+    Evaluation, Timestamp,
 };
-use state::AllocView;
+use placement::addresses::lost_port;
+use state::{AllocView, Snapshot};
 
 use crate::generation::{Generation, Generations};
 
@@ -19,11 +22,38 @@ pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 pub(crate) const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 pub(crate) const RECONNECTED: &str = "alloc not needed due to disconnected client reconnect";
 
+/// The reason of a stop, shown to people.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StopReason<'a> {
+    Text(&'static str),
+    /// The node no longer has the host address of this port.
+    LostAddress(&'a AllocatedPort),
+}
+
+impl From<&'static str> for StopReason<'_> {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl fmt::Display for StopReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::LostAddress(port) => write!(
+                f,
+                "the node no longer has the address {} of its port {}",
+                port.host_ip, port.label
+            ),
+        }
+    }
+}
+
 /// An allocation to stop, regardless of placements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StopAsk<'a> {
     pub(crate) view: &'a AllocView,
-    pub(crate) description: &'static str,
+    pub(crate) reason: StopReason<'a>,
     /// Set when its node cannot report any more.
     pub(crate) client_status: Option<ClientStatus>,
     /// The evaluation that replaces it later.
@@ -31,10 +61,10 @@ pub(crate) struct StopAsk<'a> {
 }
 
 impl<'a> StopAsk<'a> {
-    pub(crate) fn new(view: &'a AllocView, description: &'static str) -> Self {
+    pub(crate) fn new(view: &'a AllocView, reason: impl Into<StopReason<'a>>) -> Self {
         Self {
             view,
-            description,
+            reason: reason.into(),
             client_status: None,
             followup: None,
         }
@@ -45,6 +75,12 @@ impl<'a> StopAsk<'a> {
             client_status: Some(ClientStatus::Lost),
             ..Self::new(view, LOST)
         }
+    }
+
+    /// Stops an allocation that has to leave its node, or an address that its node no longer has.
+    pub(crate) fn leaving(snapshot: &Snapshot, view: &'a AllocView) -> Self {
+        let lost = lost_port(snapshot, view).filter(|_| !view.alloc.transition.migrate);
+        Self::new(view, lost.map_or(MIGRATING.into(), StopReason::LostAddress))
     }
 }
 

@@ -1,14 +1,17 @@
 //! Classification of a group's allocations by the condition of their nodes and their transitions.
 
 use model::{AllocId, ClientStatus, NodeStatus, TaskGroup, Timestamp};
+use placement::addresses::lost_port;
 use state::{AllocView, Snapshot};
+
+use crate::reconcile::context::Context;
 
 /// A group's allocations, each in one set, in their original order.
 #[derive(Debug, Default)]
 pub(crate) struct Sets<'a> {
     /// They occupy a slot, running or ended, and their node is connected.
     pub(crate) untainted: Vec<&'a AllocView>,
-    /// They have to leave their node.
+    /// They have to leave their node, or an address that it no longer has.
     pub(crate) migrate: Vec<&'a AllocView>,
     /// Their node is down or gone, so they are lost.
     pub(crate) lost: Vec<&'a AllocView>,
@@ -106,16 +109,25 @@ pub(crate) fn expiry(group: &TaskGroup, since: Timestamp) -> Option<Timestamp> {
     Some(since.plus(lost_after))
 }
 
+/// Tells whether `view`, of a job of services, is to be replaced because its node no longer has the
+/// address of one of its ports.
+///
+/// One that has failed may have failed for that reason. It is replaced at once, and this is no attempt
+/// of its reschedule policy. Running work of a batch job would be lost, so it goes on.
+pub(crate) fn has_lost_address(context: &Context<'_>, view: &AllocView) -> bool {
+    let is_replaced = view.alloc.next_alloc.is_some() && view.is_terminal();
+    !context.batch && !is_replaced && lost_port(context.snapshot, view).is_some()
+}
+
 /// Classifies `allocs` of `group`; `None`: the job has no such group any more.
 pub(crate) fn classify<'a>(
-    snapshot: &Snapshot,
-    now: Timestamp,
+    context: &Context<'_>,
     group: Option<&TaskGroup>,
     allocs: impl IntoIterator<Item = &'a AllocView>,
 ) -> Sets<'a> {
     let mut sets = Sets::default();
     for view in allocs {
-        let set = match class(snapshot, now, group, view) {
+        let set = match class(context, group, view) {
             Class::Untainted => &mut sets.untainted,
             Class::Migrate => &mut sets.migrate,
             Class::Lost => &mut sets.lost,
@@ -128,12 +140,9 @@ pub(crate) fn classify<'a>(
     sets
 }
 
-fn class(
-    snapshot: &Snapshot,
-    now: Timestamp,
-    group: Option<&TaskGroup>,
-    view: &AllocView,
-) -> Class {
+fn class(context: &Context<'_>, group: Option<&TaskGroup>, view: &AllocView) -> Class {
+    let (snapshot, now) = (context.snapshot, context.now);
+    let has_lost_address = || group.is_some() && has_lost_address(context, view);
     let transition = view.alloc.transition;
     if view.alloc.is_server_terminal() {
         // A drained batch allocation keeps its slot: it is not run again.
@@ -148,6 +157,8 @@ fn class(
     if status.is_terminal() {
         return if was_unknown && status == ClientStatus::Failed {
             Class::Reconnecting
+        } else if status == ClientStatus::Failed && has_lost_address() {
+            Class::Migrate
         } else {
             Class::Untainted
         };
@@ -172,6 +183,8 @@ fn class(
         }
         NodeCondition::Ready if was_unknown && !is_unknown => Class::Reconnecting,
         NodeCondition::Ready | NodeCondition::Initializing if transition.migrate => Class::Migrate,
+        // Its node has not reported it yet.
+        NodeCondition::Ready if !is_unknown && has_lost_address() => Class::Migrate,
         NodeCondition::Ready | NodeCondition::Initializing => Class::Untainted,
     }
 }

@@ -7,7 +7,7 @@ use placement::reschedule::has_place;
 use state::AllocView;
 
 use crate::reconcile::canaries::Canaries;
-use crate::reconcile::changes::{Cause, GroupChanges, MIGRATING, NOT_NEEDED, PlaceAsk, StopAsk};
+use crate::reconcile::changes::{Cause, GroupChanges, NOT_NEEDED, PlaceAsk, StopAsk};
 use crate::reconcile::classify::{NodeCondition, classify, is_marked_unknown, node_condition};
 use crate::reconcile::context::Context;
 use crate::reconcile::names::NameIndex;
@@ -25,7 +25,7 @@ pub(crate) fn stop_all<'a>(
     allocs: Vec<&'a AllocView>,
 ) -> GroupChanges<'a> {
     let (ended, live): (Vec<_>, Vec<_>) = allocs.into_iter().partition(|view| view.is_terminal());
-    let sets = classify(context.snapshot, context.now, None, live);
+    let sets = classify(context, None, live);
     let mut changes = GroupChanges {
         name,
         is_complete: true,
@@ -66,8 +66,7 @@ impl<'a> GroupReconciler<'a, '_> {
             None => 0,
         };
         let allocs = self.stop_stale_canaries(allocs, &mut changes);
-        let context = &self.context;
-        let mut sets = classify(context.snapshot, context.now, Some(self.group), allocs);
+        let mut sets = classify(self.context, Some(self.group), allocs);
         changes.desired.ignore += len(&sets.ignored);
         self.reconnect(&mut sets, &mut changes);
 
@@ -397,7 +396,9 @@ impl<'a> GroupReconciler<'a, '_> {
         changes: &mut GroupChanges<'a>,
     ) {
         for view in migrating.iter().copied() {
-            changes.stops.push(StopAsk::new(view, MIGRATING));
+            changes
+                .stops
+                .push(StopAsk::leaving(self.context.snapshot, view));
             changes.desired.migrate += 1;
             // Batch allocations stopped at a drain deadline are not run again.
             if self.context.batch && view.alloc.transition.migrate_disable_placement {

@@ -10,7 +10,7 @@ use state::AllocView;
 use crate::reconcile::changes::{
     GroupChanges, Mark, NOT_NEEDED, RECONNECTED, RESCHEDULED, StopAsk,
 };
-use crate::reconcile::classify::{Sets, expiry};
+use crate::reconcile::classify::{Sets, expiry, has_lost_address};
 use crate::reconcile::context::Context;
 use crate::reconcile::delayed::{BATCH_WINDOW, Wait, delayed_evals};
 use crate::reconcile::reconciler::GroupReconciler;
@@ -87,6 +87,15 @@ impl<'a> GroupReconciler<'a, '_> {
                 .any(|rival| !keeps_original(self.group, self.context.batch, view, rival));
             if is_asked_away || !is_of_version || loses {
                 changes.stops.push(StopAsk::new(view, NOT_NEEDED));
+                continue;
+            }
+            if has_lost_address(self.context, view) {
+                if rivals.is_empty() {
+                    sets.migrate.push(view);
+                } else {
+                    let stop = StopAsk::leaving(self.context.snapshot, view);
+                    changes.stops.push(stop);
+                }
                 continue;
             }
             for rival in rivals {

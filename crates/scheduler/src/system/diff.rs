@@ -2,6 +2,7 @@
 
 use model::{ClientStatus, NodeEligibility};
 use placement::Scope;
+use placement::addresses::lost_port;
 use state::{AllocView, Snapshot};
 
 use crate::reconcile::changes::NOT_NEEDED;
@@ -15,6 +16,8 @@ pub(super) enum Step {
     Stop(&'static str),
     /// A drain or a user moves it off its node.
     Migrate,
+    /// Its node no longer has the address of one of its ports.
+    LeaveAddress,
     /// Its node is disconnected now.
     Disconnect,
     Ignore,
@@ -25,11 +28,13 @@ pub(super) enum Step {
     },
 }
 
-/// Decides about `view`; `change` compares its version with the job's.
+/// Decides about `view`; `change` compares its version with the job's. With `can_return` it can be
+/// placed on its node again, with other addresses.
 pub(super) fn step(
     snapshot: &Snapshot,
     scope: &Scope,
     is_wanted: bool,
+    can_return: bool,
     view: &AllocView,
     change: impl FnOnce() -> SpecChange,
 ) -> Step {
@@ -50,6 +55,9 @@ pub(super) fn step(
         // Its node has not reported it yet.
         _ if status == ClientStatus::Unknown => return Step::Ignore,
         _ => {}
+    }
+    if can_return && lost_port(snapshot, view).is_some() {
+        return Step::LeaveAddress;
     }
     let Some(node) = snapshot.node(view.alloc.node_id) else {
         return Step::Lost;

@@ -8,6 +8,7 @@ use model::{ClientStatus, NodeId, Timestamp};
 use state::AllocView;
 
 use crate::reconcile::changes::GroupChanges;
+use crate::reconcile::classify::has_lost_address;
 use crate::reconcile::delayed::{Wait, delayed_evals};
 use crate::reconcile::reschedule::{Rules, SlotDecision};
 use crate::reconcile::spec_change::{Comparison, SpecChange};
@@ -51,6 +52,14 @@ impl<'a> SystemReconciler<'a, '_> {
         let context = &self.context;
         let mut comparison = Comparison::new(context.snapshot, context.key, self.job, group);
         comparison.of(view) != SpecChange::Destructive
+    }
+
+    /// Tells whether `view` has failed, and its node no longer has the address of one of its ports: it
+    /// is replaced at once, and this is no attempt of its policy.
+    pub(super) fn has_failed_without_address(&self, view: &AllocView) -> bool {
+        view.client_status() == ClientStatus::Failed
+            && !view.alloc.is_server_terminal()
+            && has_lost_address(&self.context, view)
     }
 
     /// Records a failed allocation that is not replaced now.

@@ -180,7 +180,10 @@ impl<'a> SystemReconciler<'a, '_> {
         for view in live {
             let (node_id, number) = (view.alloc.node_id, view.alloc.name_index);
             let is_wanted = number < group.count && !sorted.taken.contains(&(node_id, number));
-            let mut step = diff::step(snapshot, scope, is_wanted, view, || comparison.of(view));
+            // Running work of a sysbatch job would be lost.
+            let can_return = !self.context.batch && can_run.contains(&node_id);
+            let change = || comparison.of(view);
+            let mut step = diff::step(snapshot, scope, is_wanted, can_return, view, change);
             if let Step::Update { is_destructive } = step {
                 step = if is_destructive && can_run.contains(&node_id) {
                     step
@@ -207,6 +210,10 @@ impl<'a> SystemReconciler<'a, '_> {
                         sorted.moving.push(view);
                     }
                 }
+                Step::LeaveAddress => {
+                    changes.stops.push(StopAsk::leaving(snapshot, view));
+                    sorted.moving.push(view);
+                }
                 Step::Disconnect => {
                     changes.edit(view).mark = Some(Mark::Unknown);
                     changes.desired.disconnect += 1;
@@ -218,7 +225,11 @@ impl<'a> SystemReconciler<'a, '_> {
                 }
                 Step::Update { .. } => sorted.updates.push(view),
             }
-            if !matches!(step, Step::Lost | Step::Stop(_) | Step::Migrate) {
+            let goes = matches!(
+                step,
+                Step::Lost | Step::Stop(_) | Step::Migrate | Step::LeaveAddress
+            );
+            if !goes {
                 sorted.taken.insert((node_id, number));
             }
             if matches!(step, Step::Ignore | Step::UpdateInPlace) && can_run.contains(&node_id) {
@@ -274,6 +285,9 @@ impl<'a> SystemReconciler<'a, '_> {
                 }
                 let cause = match (moving.get(&name), newest.get(&name)) {
                     (Some(view), _) => Cause::Migrate(view),
+                    (None, Some(view)) if self.has_failed_without_address(view) => {
+                        Cause::Lost(view)
+                    }
                     (None, Some(view)) if self.follows_policy(group, view) => {
                         match rules.decide(view) {
                             SlotDecision::Now => Cause::Reschedule(view),

@@ -32,7 +32,7 @@ pub(super) struct Sorted<'a> {
     pub(super) healthy: u32,
     /// Of these, the canaries.
     pub(super) canaries: u32,
-    /// Allocations to migrate from a node that stays schedulable.
+    /// Allocations to migrate from a node that stays schedulable, or from an address that it lost.
     pub(super) moving: Vec<&'a AllocView>,
 }
 

@@ -91,6 +91,7 @@ tables! {
     distinct,
     overtaken,
     failures,
+    addresses,
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! ```text
 //! nodes COUNT [KEY=VALUE …]       adds ready nodes n1, n2, …: cpu memory disk dc pool class rack ports
 //!                                 reserved_port cores gpus max_allocs volume network
-//! node NAME STATE                 ready, initializing, down, disconnected, ineligible, eligible, gone
+//! node NAME STATE                 ready, initializing, down, disconnected, ineligible, eligible, gone,
+//!                                 address=IP
 //! job NAME [KEY=VALUE …]          registers a job, or its next version with these changes: type
 //!                                 count update canary cpu memory env kill_timeout constraint pool dc
 //!                                 port disk reschedule distinct_hosts distinct_property sticky
@@ -297,7 +298,10 @@ fn set_node(cluster: &mut TestCluster, name: &str, state: &str) {
             cluster.apply(vec![(Key::Node(node.id), None)]);
             return;
         }
-        _ => panic!("no such state of a node: {state}"),
+        _ => match state.strip_prefix("address=") {
+            Some(address) => node.host_ip = address.to_owned(),
+            None => panic!("no such state of a node: {state}"),
+        },
     }
     cluster.put_node(node);
 }

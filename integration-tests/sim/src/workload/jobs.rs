@@ -118,6 +118,9 @@ pub(super) fn job(rng: &mut StdRng, known: Known, request: &str) -> Job {
     if job_type == JobType::Service && rng.random_bool(0.25) {
         group.networks = vec![network(rng)];
     }
+    if job_type == JobType::System {
+        group.networks = vec![network_of(vec![any_port()])];
+    }
     let task = &mut group.tasks[0];
     task.restart = group.restart;
     task.resources.cpu_mhz = rng.random_range(3..=12) * 100;
@@ -182,13 +185,20 @@ fn network(rng: &mut StdRng) -> Network {
         static_port: Some(rng.random_range(8_080..=8_081)),
         ..Port::default()
     };
-    let any = Port {
+    network_of(vec![fixed, any_port()])
+}
+
+fn any_port() -> Port {
+    Port {
         label: "any".to_owned(),
         ..Port::default()
-    };
+    }
+}
+
+fn network_of(ports: Vec<Port>) -> Network {
     Network {
         mode: "host".to_owned(),
-        ports: vec![fixed, any],
+        ports,
         ..Network::default()
     }
 }

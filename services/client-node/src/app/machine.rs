@@ -1,6 +1,7 @@
 //! Periodic fingerprint of the machine; a changed record is registered.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -46,6 +47,7 @@ impl Machine {
         config: &fingerprint::Config,
         identity: &local_state::Identity,
         alloc_dir: Option<&Path>,
+        host_ip: Option<IpAddr>,
     ) -> Node {
         let drivers: BTreeMap<&'static str, Fingerprint> = self
             .drivers
@@ -64,6 +66,7 @@ impl Machine {
             node_id: identity.node_id,
             secret: &identity.secret,
             address: &self.address,
+            host_ip,
             alloc_dir,
             drivers: &drivers,
             probed: &probed,
@@ -126,7 +129,8 @@ impl Machine {
         loop {
             // First, because plugins may have changed since the record that was registered, before this
             // loop followed them.
-            let found = self.node(&settings, &context.identity, Some(alloc_dir));
+            let host_ip = node.borrow().host_ip.parse().ok();
+            let found = self.node(&settings, &context.identity, Some(alloc_dir), host_ip);
             let changed = publish(&node, found);
             if let Some(answer) = answer.take() {
                 // The caller may have gone.

@@ -172,13 +172,15 @@ fn a_registration_keeps_the_drain_and_the_events_of_the_node() {
 
 #[test]
 fn changed_attributes_evaluate_the_nodes_jobs() {
-    let edits: [fn(&mut Node); 6] = [
+    let edits: [fn(&mut Node); 7] = [
         |node| node.datacenter = "dc2".into(),
         |node| node.name = "n9".into(),
         |node| node.node_class = "large".into(),
         |node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into())),
         |node| drop(node.meta.insert("rack".into(), "r1".into())),
         |node| node.drivers.clear(),
+        // Allocations with ports on the old address are to be replaced.
+        |node| node.host_ip = "10.0.0.9".into(),
     ];
     for (position, edit) in edits.iter().enumerate() {
         let mut changed = sent();
@@ -194,6 +196,46 @@ fn changed_attributes_evaluate_the_nodes_jobs() {
             ),
             "edit {position}: {result:?}"
         );
+    }
+}
+
+/// A plan may place an allocation on the earlier address after the snapshot of the registration.
+#[test]
+fn after_a_change_of_addresses_the_controller_looks_for_jobs_without_an_evaluation() {
+    let edits: [(fn(&mut Node), bool); 3] = [
+        (
+            |node| drop(node.meta.insert("rack".into(), "r1".into())),
+            false,
+        ),
+        (|node| node.host_ip = "10.0.0.9".into(), true),
+        (
+            |node| {
+                drop(
+                    node.host_networks
+                        .insert("public".into(), Default::default()),
+                )
+            },
+            true,
+        ),
+    ];
+    for (position, (edit, want)) in edits.into_iter().enumerate() {
+        let mut cluster = Stored::default();
+        let job = builders::service("web", 1);
+        cluster.put_job(&job);
+        cluster.put_node(&stored().value);
+        cluster.put_alloc(&builders::allocation(1, &job, sent().id));
+        let mut changed = sent();
+        edit(&mut changed);
+        let decided = decide(&cluster.snapshot(), &changed, &inputs(&numbered())).unwrap();
+        assert_eq!(decided.changes.eval_ids.len(), 1, "edit {position}");
+        let nodes = decided.changes.writes.iter().filter_map(Write::entity);
+        let lacks: Vec<_> = nodes
+            .filter_map(|entity| match entity {
+                Entity::Node(node) => Some(node.lacks_evals),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(lacks, [want], "edit {position}");
     }
 }
 

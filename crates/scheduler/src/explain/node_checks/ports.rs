@@ -1,7 +1,7 @@
 //! Port checks of one node: collisions with their holders, and missing dynamic ports.
 
-use model::{AllocatedPort, Node, NodeId};
-use placement::ports::check_static;
+use model::{AllocatedPort, Node};
+use placement::ports::{check_static, is_held};
 use placement::{Exhausted, assign_ports};
 use state::{AllocView, PortUse};
 
@@ -25,7 +25,7 @@ impl NodeChecks<'_, '_> {
             // The holder may release the port on one of these.
             let mut addresses = ask.addresses_on(node).iter();
             let held = addresses.find(|address| !node.is_port_reserved(address, port));
-            let holder = held.and_then(|address| self.holder(node.id, address, port));
+            let holder = held.and_then(|address| self.holder(node, address, port));
             found.push(PlacementBlocker::StaticPort {
                 label: ask.label.clone(),
                 port,
@@ -43,22 +43,23 @@ impl NodeChecks<'_, '_> {
         }
     }
 
-    fn holder(&self, node_id: NodeId, address: &str, port: u16) -> Option<Holder> {
+    fn holder(&self, node: &Node, address: &str, port: u16) -> Option<Holder> {
+        let is_on = |held: &str| held == address || !node.has_address(held);
         let holds = |view: &&AllocView| {
             let ports = &view.alloc.resources.ports;
             !view.is_terminal()
                 && !self.gone.contains(&view.alloc.id)
                 && ports
                     .iter()
-                    .any(|held| held.value == port && held.host_ip == address)
+                    .any(|held| held.value == port && is_on(&held.host_ip))
         };
-        let holder = self.snapshot.allocs_by_node(node_id).find(holds);
+        let holder = self.snapshot.allocs_by_node(node.id).find(holds);
         let stored = holder.map(|view| Holder {
             alloc_id: view.alloc.id,
             job_id: view.alloc.job_id.to_string(),
             is_own: view.alloc.job_key() == self.key,
         });
-        let planned = (node_id, address.to_owned(), port);
+        let planned = (node.id, address.to_owned(), port);
         stored.or_else(|| self.planned_ports.get(&planned).cloned())
     }
 
@@ -91,7 +92,7 @@ impl NodeChecks<'_, '_> {
         let is_free = |port: &u16| {
             let mut addresses = addresses.iter();
             addresses.any(|address| {
-                !held.holds(address, *port) && !node.is_port_reserved(address, *port)
+                !is_held(node, &held, address, *port) && !node.is_port_reserved(address, *port)
             })
         };
         let range = node.min_dynamic_port..=node.max_dynamic_port;

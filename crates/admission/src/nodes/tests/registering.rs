@@ -202,7 +202,8 @@ fn changed_attributes_evaluate_the_nodes_jobs() {
 /// A plan may place an allocation on the earlier address after the snapshot of the registration.
 #[test]
 fn after_a_change_of_addresses_the_controller_looks_for_jobs_without_an_evaluation() {
-    let edits: [(fn(&mut Node), bool); 3] = [
+    type Edit = fn(&mut Node);
+    let edits: [(Edit, bool); 3] = [
         (
             |node| drop(node.meta.insert("rack".into(), "r1".into())),
             false,

@@ -18,7 +18,7 @@ use crate::generation::{Generation, Generations};
 use crate::inputs::Inputs;
 use crate::preempt::preempted::Preempted;
 use crate::reconcile::changes::{GroupChanges, JobChanges, Mark, StopAsk};
-use crate::reconcile::classify::{NodeCondition, node_condition};
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 
 /// An allocation that the plan places.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,12 @@
 //! placements; it does not look for nodes.
 //!
 //! In reading order: `context` holds the inputs; `changes` the results; `classify` sorts allocations by
-//! the condition of their nodes; `reschedule` decides when a failed one is replaced; `slots` which ones
-//! count for the group, `stops` which are too many; `spec_change` whether one can take a new version
-//! while it runs; `rollout` reads the deployments; `canaries` handles canaries, `names` the name
-//! indexes, `reconnect` the return of a node, `waiting` the follow-up evaluations, which `delayed`
-//! makes. `reconciler` and `group` put these together for one task group, `job` for all groups.
+//! the condition of their nodes, `node_condition`; `reschedule` decides when a failed one is replaced;
+//! `slots` which ones count for the group, `stops` which are too many; `spec_change` whether one can
+//! take a new version while it runs; `rollout` reads the deployments; `canaries` handles canaries,
+//! `names` the name indexes, `reconnect` the return of a node, `waiting` the follow-up evaluations,
+//! which `delayed` makes. `reconciler` and `group` put these together for one task group, `job` for all
+//! groups.
 
 mod canaries;
 pub(crate) mod changes;
@@ -16,6 +17,7 @@ pub(crate) mod delayed;
 pub(crate) mod group;
 pub(crate) mod job;
 mod names;
+pub(crate) mod node_condition;
 mod reconciler;
 mod reconnect;
 pub(crate) mod reschedule;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use state::AllocView;
 
 use crate::reconcile::changes::{Cause, GroupChanges, NOT_NEEDED, OlderVersion, PlaceAsk, StopAsk};
-use crate::reconcile::classify::{NodeCondition, Sets, node_condition};
+use crate::reconcile::classify::Sets;
 use crate::reconcile::names::NameIndex;
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 use crate::reconcile::reconciler::{GroupReconciler, len};
 use crate::reconcile::slots::Waits;
 use crate::reconcile::spec_change::SpecChange;

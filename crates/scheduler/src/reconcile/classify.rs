@@ -1,10 +1,11 @@
 //! Classification of a group's allocations by the condition of their nodes and their transitions.
 
-use model::{AllocId, ClientStatus, NodeStatus, TaskGroup, Timestamp};
+use model::{AllocId, ClientStatus, TaskGroup, Timestamp};
 use placement::addresses::lost_port;
-use state::{AllocView, Snapshot};
+use state::AllocView;
 
 use crate::reconcile::context::Context;
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 
 /// A group's allocations, each in one set, in their original order.
 #[derive(Debug, Default)]
@@ -62,37 +63,6 @@ enum Class {
     Ignored,
     Disconnecting,
     Reconnecting,
-}
-
-/// The condition of an allocation's node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NodeCondition {
-    Ready,
-    /// It has returned, but accepts no changes yet.
-    Initializing,
-    Disconnected,
-    Down,
-    Gone,
-}
-
-impl NodeCondition {
-    /// Tells whether the node is connected.
-    pub(crate) fn is_connected(self) -> bool {
-        matches!(self, Self::Ready | Self::Initializing)
-    }
-}
-
-pub(crate) fn node_condition(snapshot: &Snapshot, view: &AllocView) -> NodeCondition {
-    match snapshot
-        .node(view.alloc.node_id)
-        .map(|node| node.value.status)
-    {
-        None => NodeCondition::Gone,
-        Some(NodeStatus::Down) => NodeCondition::Down,
-        Some(NodeStatus::Disconnected) => NodeCondition::Disconnected,
-        Some(NodeStatus::Ready) => NodeCondition::Ready,
-        Some(NodeStatus::Initializing) => NodeCondition::Initializing,
-    }
 }
 
 /// Tells whether the server marks `view` unknown, or did until its node's last report.

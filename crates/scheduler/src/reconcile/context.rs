@@ -7,7 +7,7 @@ use model::{
 };
 use state::{AllocView, Snapshot};
 
-use crate::reconcile::classify::{NodeCondition, node_condition};
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 use crate::reconcile::rollout::Rollouts;
 use crate::run_rng::RunRng;
 

@@ -8,9 +8,10 @@ use state::AllocView;
 
 use crate::reconcile::canaries::Canaries;
 use crate::reconcile::changes::{Cause, GroupChanges, NOT_NEEDED, PlaceAsk, StopAsk};
-use crate::reconcile::classify::{NodeCondition, classify, is_marked_unknown, node_condition};
+use crate::reconcile::classify::{classify, is_marked_unknown};
 use crate::reconcile::context::Context;
 use crate::reconcile::names::NameIndex;
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 use crate::reconcile::reconciler::{GroupReconciler, len};
 use crate::reconcile::rollout;
 use crate::reconcile::slots::Waits;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use model::{AllocId, Timestamp};
 use state::AllocView;
 
-use crate::reconcile::classify::{NodeCondition, Sets, is_marked_unknown, node_condition};
+use crate::reconcile::classify::{Sets, is_marked_unknown};
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 use crate::reconcile::reconciler::GroupReconciler;
 use crate::reconcile::reschedule::SlotDecision;
 use crate::reconcile::stops::Slots;

@@ -6,7 +6,7 @@ use placement::addresses::lost_port;
 use state::{AllocView, Snapshot};
 
 use crate::reconcile::changes::NOT_NEEDED;
-use crate::reconcile::classify::{NodeCondition, node_condition};
+use crate::reconcile::node_condition::{NodeCondition, node_condition};
 use crate::reconcile::spec_change::SpecChange;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -71,6 +71,7 @@ async fn play(suite: &mut Suite) -> Result<()> {
     suite.run_job(JOB).await?;
 
     let found = eventually(TIMEOUT, || registrations(suite, "web-api", 2)).await?;
+    let metrics = eventually(TIMEOUT, || registrations(suite, "metrics", 2)).await?;
     let list = suite.kafila(&["service", "list"]).await?.ok()?.stdout;
     ensure!(list.contains("[index=0,index=1,v1]"), "{list}");
     ensure!(list.contains("metrics"), "{list}");
@@ -98,7 +99,6 @@ async fn play(suite: &mut Suite) -> Result<()> {
         ensure!(info.contains(&address), "{address} {info}");
         ensure!(info.contains(&alloc.id[..8]), "{info}");
     }
-    let metrics = eventually(TIMEOUT, || registrations(suite, "metrics", 2)).await?;
     ensure!(metrics[0]["Port"] == 9100, "{metrics:?}");
 
     // Both nodes answer the names, their own instance first.

@@ -122,7 +122,10 @@ fn loopback_up() -> io::Result<()> {
     )]
     // SAFETY: the descriptor is open, and the kernel reads the struct alone.
     let result = unsafe {
-        // The type of requests depends on the C library.
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the type of requests is c_ulong with glibc and c_int with musl"
+        )]
         let set_flags = libc::SIOCSIFFLAGS as libc::Ioctl;
         libc::ioctl(socket.as_raw_fd(), set_flags, &raw const request)
     };

@@ -28,7 +28,7 @@ unsafe extern "C" fn clock_gettime(id: libc::clockid_t, time: *mut libc::timespe
         _ => clock::steady(),
     };
     let shown = libc::timespec {
-        tv_sec: libc::time_t::try_from(nanos / SECOND).unwrap_or_default(),
+        tv_sec: (nanos / SECOND).try_into().unwrap_or_default(),
         tv_nsec: libc::c_long::try_from(nanos % SECOND).unwrap_or_default(),
     };
     // SAFETY: by contract `time` points to a timespec.

@@ -1,10 +1,12 @@
 //! Black-box tests of the suite, in one binary, because linking is slow.
 //!
-//! `e2e_*` use the product as its users do; `fault_*` inject faults meanwhile; `stack_files` reads files, and `stack_scripts` runs scripts with a stand-in for Docker.
+//! `e2e_*` use the product as its users do; `crashes` kills services meanwhile, and its name makes this longest
+//! test begin first; `stack_files` reads files, and `stack_scripts` runs scripts with a stand-in for Docker.
 //! All but `e2e_dev`, `e2e_exec`, `e2e_gc`, `e2e_introduction`, `e2e_job_operations`, `e2e_plan`, `e2e_spans`, `e2e_volumes`, `stack_files` and `stack_scripts` need etcd ≥ 3.5.8
 //! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
 
 mod budget;
+mod crashes;
 mod e2e_address;
 mod e2e_agent_restart;
 mod e2e_consul;
@@ -35,6 +37,5 @@ mod e2e_trace;
 mod e2e_variables;
 mod e2e_vault;
 mod e2e_volumes;
-mod fault_kill;
 mod stack_files;
 mod stack_scripts;

@@ -1,8 +1,8 @@
 //! `kafila var lock`: runs a command while it holds the lock of a variable.
 //!
 //! [`tenure`] knows when the lock ends by this command's own clock, [`group`] is the process group of the
-//! command, [`guard`] ends it if this process is killed. Nothing is decided by the gateway's clock: a lock without a renewal ends here before it ends in
-//! etcd.
+//! command, and [`guard`] ends that group if this process is killed. Nothing is decided by the gateway's
+//! clock: a lock without a renewal ends here before it ends in etcd.
 
 mod group;
 pub(super) mod guard;

@@ -94,7 +94,8 @@ pub struct Node {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<NodeEvent>,
     /// Some jobs of the node may lack an evaluation of this record: the evaluations did not fit in its
-    /// transaction, or it has other addresses than the record before. The cluster-controller creates them and ends this.
+    /// transaction, or it has other addresses than the record before. The cluster-controller creates them
+    /// and ends this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_evals: bool,
 }

@@ -5,12 +5,12 @@
 //! In reading order: [`mount()`] wires a [`NodeGateway`] and its loops; [`grpc`] answers the RPCs
 //! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
 //! each stream, `api_view::assignments` builds its messages, [`dispatch_loop`] feeds it with changes.
-//! [`shared_heartbeats`] holds the heartbeats of nodes, and [`liveness_loop`] passes them on. [`report_loop`] stores
-//! reports in the transactions that `admission` packs them into, and `services_loop` removes the service
-//! registrations that no report ends. [`introduction`]
-//! issues the certificates of nodes. `service_watch` is the stream of the services that a node looks up, from
-//! the `api_view::service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key of the crate
-//! `keyring`. `csi` attaches storage systems' volumes for nodes, `detach_loop` detaches them. Requests of users that
+//! [`shared_heartbeats`] holds the heartbeats of nodes, and [`liveness_loop`] passes them on.
+//! [`report_loop`] stores reports in the transactions that `admission` packs them into, and `services_loop`
+//! removes the service registrations that no report ends. [`introduction`] issues the certificates of
+//! nodes. `service_watch` is the stream of the services that a node looks up, from the
+//! `api_view::service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key
+//! of the crate `keyring`. `csi` attaches storage systems' volumes for nodes, `detach_loop` detaches them. Requests of users that
 //! nodes answer are those of the crate `node-calls`.
 
 mod csi;

@@ -7,7 +7,8 @@
 //! In reading order: [`target`] resolves a side of a constraint on a node, [`version`] compares versions,
 //! [`check`] is a compiled constraint, [`scope`] the job's node pool and datacenters, [`feasible`] checks
 //! a node regardless of its allocations, [`distinct`] checks distinctness against the job's allocations,
-//! [`fit`] checks amounts, [`ports`] assigns ports, [`addresses`] finds allocations whose node has lost the address of a port, [`volumes`] checks directories of nodes and their writers, [`csi`] volumes of storage systems,
+//! [`fit`] checks amounts, [`ports`] assigns ports, [`addresses`] finds allocations whose node has lost the
+//! address of a port, [`volumes`] checks directories of nodes and their writers, [`csi`] volumes of storage systems,
 //! [`dedicated`] assigns cores and devices, with `devices` and `quantity`; [`class`] computes node
 //! classes; [`reschedule`] decides whether and when a failed allocation may be replaced; [`node_evals`] names
 //! the jobs that a changed node concerns.

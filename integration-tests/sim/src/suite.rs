@@ -167,7 +167,9 @@ impl Suite {
                 let config = node_config(number, listen(environment), &gateway_addresses);
                 let id = environment.hosts().count();
                 let software = node(config, memory.clone(), (id, host_ips.clone()));
-                (environment.add(&format!("node-{number}"), software), memory)
+                let added = environment.add(&format!("node-{number}"), software);
+                assert_eq!(added, id, "machines are numbered in order");
+                (added, memory)
             })
             .collect();
         Self {

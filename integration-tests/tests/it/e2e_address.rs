@@ -13,18 +13,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const OLD: &str = "192.0.2.7";
 const NEW: &str = "192.0.2.9";
 
-/// A service with a static port, a job of the type `KIND` with a dynamic one: each with one task.
-const SERVICE: &str = r#"
-job "web" {
+/// A job of the type `TYPE` with one task, whose group has what stands for `GROUP`.
+const JOB: &str = r#"
+job "NAME" {
+  type = "TYPE"
   group "app" {
-    network {
-      port "http" { static = 8099 }
-    }
-    service {
-      name     = "web-api"
-      provider = "nomad"
-      port     = "http"
-    }
+    GROUP
     task "server" {
       driver = "raw_exec"
       config {
@@ -40,27 +34,20 @@ job "web" {
 }
 "#;
 
-const OTHER: &str = r#"
-job "KIND" {
-  type = "KIND"
-  group "app" {
+const STATIC_PORT_WITH_SERVICE: &str = r#"
+    network {
+      port "http" { static = 8099 }
+    }
+    service {
+      name     = "web-api"
+      provider = "nomad"
+      port     = "http"
+    }"#;
+
+const DYNAMIC_PORT: &str = r#"
     network {
       port "any" {}
-    }
-    task "server" {
-      driver = "raw_exec"
-      config {
-        command = "/bin/sleep"
-        args    = ["600"]
-      }
-      resources {
-        cpu    = 20
-        memory = 20
-      }
-    }
-  }
-}
-"#;
+    }"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_get_the_new_address_of_their_node_and_batch_work_goes_on() -> Result<()> {
@@ -79,9 +66,13 @@ async fn services_get_the_new_address_of_their_node_and_batch_work_goes_on() -> 
 
 async fn play(suite: &mut Suite) -> Result<()> {
     let api = suite.api()?;
-    suite.run_job(SERVICE).await?;
-    for kind in ["system", "batch"] {
-        suite.run_job(&OTHER.replace("KIND", kind)).await?;
+    for (name, job_type, group) in [
+        ("web", "service", STATIC_PORT_WITH_SERVICE),
+        ("system", "system", DYNAMIC_PORT),
+        ("batch", "batch", DYNAMIC_PORT),
+    ] {
+        let job = JOB.replace("NAME", name).replace("TYPE", job_type);
+        suite.run_job(&job.replace("GROUP", group)).await?;
     }
     let mut before = Vec::new();
     for job in ["web", "system", "batch"] {

@@ -257,9 +257,11 @@ pub fn introduce(
         return Err(IntroductionRefusal::UsedUp);
     }
     // Before the token is used: its next use would need another one.
+    let [pool, name] = [&request.node_pool, &request.node_name]
+        .map(|sent| Some(sent.as_str()).filter(|sent| !sent.is_empty()));
     hold([
-        Held::new("node_pool", &token.node_pool, &request.node_pool),
-        Held::new("node_name", &token.node_name, &request.node_name),
+        Held::new("node_pool", &token.node_pool, pool),
+        Held::new("node_name", &token.node_name, name),
     ])?;
     let unrevoked = revocation::guard(snapshot, node_id)?;
     let introduction = NodeIntroduction {
@@ -345,9 +347,10 @@ pub fn check_record(snapshot: &Snapshot, node: &Node) -> Result<(), FieldErrors>
     let Some(known) = snapshot.node_introduction(node.id) else {
         return Ok(());
     };
+    let (pool, name) = (&known.value.node_pool, &known.value.node_name);
     hold([
-        Held::new("node.node_pool", &known.value.node_pool, &node.node_pool),
-        Held::new("node.name", &known.value.node_name, &node.name),
+        Held::new("node.node_pool", pool, Some(&node.node_pool)),
+        Held::new("node.name", name, Some(&node.name)),
     ])
 }
 
@@ -356,12 +359,12 @@ struct Held<'a> {
     field: &'static str,
     /// Empty: any.
     wanted: &'a str,
-    /// Empty: not known yet.
-    sent: &'a str,
+    /// `None`: not known yet; the registration checks it.
+    sent: Option<&'a str>,
 }
 
 impl<'a> Held<'a> {
-    fn new(field: &'static str, wanted: &'a str, sent: &'a str) -> Self {
+    fn new(field: &'static str, wanted: &'a str, sent: Option<&'a str>) -> Self {
         Self {
             field,
             wanted,
@@ -381,8 +384,9 @@ impl<'a> Held<'a> {
 fn hold(fields: [Held<'_>; 2]) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
     for held in fields {
-        let (wanted, sent, setting) = (held.wanted, held.sent, held.setting());
-        if !wanted.is_empty() && !sent.is_empty() && wanted != sent {
+        let (wanted, setting) = (held.wanted, held.setting());
+        let other = held.sent.filter(|sent| *sent != wanted);
+        if let Some(sent) = other.filter(|_| !wanted.is_empty()) {
             errors.push(
                 held.field,
                 format!(

@@ -20,8 +20,9 @@ pub struct EvalInputs<'a> {
 /// The writes of a changed node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeWrites {
-    /// One transaction: the node's, and as many evaluations as fit. If some do not, or others may be
-    /// needed after a change of addresses, the node's record says so ([`Node::lacks_evals`]), and the cluster-controller creates them.
+    /// One transaction: the node's, and as many evaluations as fit. If some do not, or others may be needed
+    /// after a change of addresses, the node's record says so ([`Node::lacks_evals`]), and the
+    /// cluster-controller creates them.
     pub writes: Vec<Write>,
     /// The evaluations among them, ordered by job.
     pub eval_ids: Vec<EvalId>,

@@ -46,10 +46,13 @@ impl Group {
         let child = command.spawn()?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok());
         let pid = pid.and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            guard.watch(pid)?;
+        let watched = pid.map_or(Ok(()), |pid| guard.watch(pid));
+        let group = Self { child, pid, guard };
+        if watched.is_err() {
+            // It would run on without a guard.
+            group.signal(Signal::KILL);
         }
-        Ok(Self { child, pid, guard })
+        watched.map(|()| group)
     }
 
     /// Waits for the command, not for its children.

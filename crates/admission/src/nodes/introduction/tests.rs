@@ -282,14 +282,16 @@ fn a_node_registers_in_the_pool_and_under_the_name_of_its_token() {
     node.id = node_id;
     (node.name, node.node_pool) = ("gpu-1".to_owned(), "gpu".to_owned());
     assert_eq!(check(&node), Ok(()));
-    (node.name, node.node_pool) = ("other".to_owned(), "default".to_owned());
-    let errors = check(&node).unwrap_err();
-    let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
-    assert_eq!(fields, ["node.node_pool", "node.name"]);
-    assert!(
-        errors.to_string().contains("node_pool = \"gpu\""),
-        "{errors}"
-    );
+    for (name, pool) in [("other", "default"), ("", "")] {
+        (node.name, node.node_pool) = (name.to_owned(), pool.to_owned());
+        let errors = check(&node).unwrap_err();
+        let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["node.node_pool", "node.name"]);
+        assert!(
+            errors.to_string().contains("node_pool = \"gpu\""),
+            "{errors}"
+        );
+    }
 }
 
 #[test]

@@ -386,7 +386,7 @@ fn no_function_is_untested_and_no_name_is_taken_twice() {
     }
 }
 
-/// `motd`, `binary`, `conf/a.conf`, `conf/sub/b.conf` and `conf/c.txt` below `/work`.
+/// `motd`, `binary`, `conf/a.conf`, `conf/sub/b.conf` and `conf/c.txt` below `/jobs`.
 struct SomeFiles;
 
 impl Files for SomeFiles {
@@ -406,7 +406,7 @@ impl Files for SomeFiles {
     }
 
     fn working_directory(&self) -> std::io::Result<PathBuf> {
-        Ok(PathBuf::from("/work"))
+        Ok(PathBuf::from("/jobs"))
     }
 
     fn home(&self) -> Option<PathBuf> {
@@ -430,7 +430,7 @@ fn files_are_read_through_what_the_caller_gives() {
         ("dirname(\"/a/b.txt\")", "\"/a\""),
         ("dirname(\"b.txt\")", "\".\""),
         ("dirname(\"/b.txt\")", "\"/\""),
-        ("abspath(\"a/./b/../c\")", "\"/work/a/c\""),
+        ("abspath(\"a/./b/../c\")", "\"/jobs/a/c\""),
         ("abspath(\"/../etc/\")", "\"/etc\""),
         ("pathexpand(\"~/key\")", "\"/home/me/key\""),
         ("pathexpand(\"~\")", "\"/home/me\""),

@@ -5,6 +5,7 @@ pub mod duration;
 mod environment;
 mod error;
 pub mod list;
+mod position;
 mod suggestion;
 
 use std::collections::BTreeMap;
@@ -121,12 +122,9 @@ fn locate_config_error<T: DeserializeOwned + Serialize + Default>(
             ..Layers::default()
         };
         if let Some(error) = alone(&layers) {
-            // It knows the line.
-            let error = match toml::from_str::<T>(&text) {
-                Err(error) => error.to_string(),
-                Ok(_) => error.to_string(),
-            };
-            return format!("{}: {}", path.display(), error.trim_end());
+            let line = position::line_of(&text, &error)
+                .map_or_else(String::new, |line| format!("line {line}: "));
+            return format!("{}: {line}{}", path.display(), error.to_string().trim_end());
         }
     }
     for (name, value) in layers.environment {

@@ -101,6 +101,7 @@ impl<'a> GroupReconciler<'a, '_> {
         self.plan_deployment(
             &destructive,
             &places,
+            &slots.migrate,
             is_first_of_version,
             wanted,
             &mut changes,
@@ -301,6 +302,7 @@ impl<'a> GroupReconciler<'a, '_> {
         &self,
         destructive: &[&AllocView],
         places: &[PlaceAsk<'a>],
+        migrating: &[&AllocView],
         is_first_of_version: bool,
         wanted_canaries: u32,
         changes: &mut GroupChanges<'a>,
@@ -322,7 +324,11 @@ impl<'a> GroupReconciler<'a, '_> {
             return;
         }
         let updates = len(destructive) + changes.desired.in_place_update;
-        let desired_total = updates + len(places);
+        let mut desired_total = updates + len(places);
+        if desired_total == 0 {
+            // All of them leave their nodes, and the new version takes their places.
+            desired_total = len(migrating);
+        }
         if desired_total > 0 && (updates > 0 || is_first_of_version) {
             let mut group = rollout::new_group(update, desired_total);
             group.desired_canaries = wanted_canaries;

@@ -19,6 +19,12 @@ pub(super) fn with_hint(message: String) -> String {
     }
 }
 
+/// Returns the field that serde's message calls unknown.
+pub(super) fn unknown_field(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once(UNKNOWN)?;
+    Some(rest.split_once('`')?.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

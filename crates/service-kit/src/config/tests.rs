@@ -123,7 +123,7 @@ fn an_error_says_where_its_setting_stands() {
             "# x\n[etcd]\nendpoint = \"x\"",
             [].as_slice(),
             [].as_slice(),
-            "config.toml: TOML parse error at line 3, column 1",
+            "config.toml: line 3: unknown field `endpoint` (did you mean `endpoints`?)",
         ),
         (
             "workers =",
@@ -131,7 +131,7 @@ fn an_error_says_where_its_setting_stands() {
             &[],
             "config.toml: TOML parse error at line 1",
         ),
-        ("[etcd]\nendpoints = \"foo\"", &[], &[], "line 2"),
+        ("[etcd]\nendpoints = \"foo\"", &[], &[], "config.toml: line 2: "),
         (
             "workers = 1",
             &[(broker, "foo")],

@@ -268,6 +268,7 @@ fn help_and_wrong_arguments_of_the_scripts_touch_no_container() -> Result<()> {
         ("compose-secrets", "--help", 0),
         ("compose-secrets", "--renwe", 2),
         ("compose-restore", "--help", 0),
+        ("check-containers", "--help", 0),
         ("build-images", "--help", 0),
         ("build-images", "--binary", 2),
         ("build-images", "--nope", 2),

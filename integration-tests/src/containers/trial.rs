@@ -10,6 +10,7 @@ use proto::v1;
 use tokio::time::Instant;
 
 use super::certificates::expire_and_replace;
+use super::command::docker;
 use super::monitoring;
 use super::placement::{SETTLE_TIMEOUT, place};
 use super::stack::{NODES, REPLICATED, Stack};
@@ -163,6 +164,7 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
         steps.step("the gateways' certificate expired and was replaced, without a restart");
     }
     no_call_is_refused(stack).await?;
+    nodes_have_programs(stack).await?;
     if options.has(Part::Agent) {
         let second = options.second.as_deref();
         let upgrade = host_agent::upgrade(stack, &api, &options.binary, second);
@@ -223,6 +225,17 @@ async fn no_call_is_refused(stack: &Stack) -> Result<()> {
     for (service, _) in REPLICATED {
         let refused = stack.log_lines(service, "call refused").await?;
         ensure!(refused.is_empty(), "{service} refused calls: {refused:#?}");
+    }
+    Ok(())
+}
+
+/// Agents find the programs for artifacts and networks on their path.
+async fn nodes_have_programs(stack: &Stack) -> Result<()> {
+    let look = "for program in git ssh curl ip iptables nft; do command -v $program; done";
+    for node in NODES {
+        for container in stack.containers(node).await? {
+            docker(&["exec", &container, "sh", "-ec", look]).await?;
+        }
     }
     Ok(())
 }

@@ -274,6 +274,30 @@ fn every_variable_of_the_stack_is_in_the_example() -> Result<()> {
     Ok(())
 }
 
+/// docs/artifacts.md, docs/networking.md and the examples say that nodes have these programs.
+#[test]
+fn the_image_of_nodes_has_the_programs_that_agents_and_tasks_call() -> Result<()> {
+    let dockerfile = read("Dockerfile")?;
+    let stages: Vec<&str> = dockerfile.split("\nFROM ").collect();
+    let stage = stages.iter().find(|it| it.contains(" AS client-node-base"));
+    let stage = stage.context("no stage client-node-base")?;
+    let installed: BTreeSet<&str> = stage.split_whitespace().collect();
+    for package in [
+        "ca-certificates",
+        "containernetworking-plugins",
+        "curl",
+        "git",
+        "iproute2",
+        "iptables",
+        "nftables",
+        "openssh-client",
+        "procps",
+    ] {
+        ensure!(installed.contains(package), "{package} is not installed");
+    }
+    Ok(())
+}
+
 /// The image is compiled from a context without documentation, by a stage that keeps manifests only: a
 /// crate that either leaves out fails the build on machines with a registry, where no other test runs.
 #[test]

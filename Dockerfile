@@ -29,7 +29,8 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
 ENTRYPOINT ["/usr/local/bin/kafila-entrypoint"]
 CMD ["-help"]
 
-# --- client-node-base: root, what tasks of raw_exec usually call, and what networks of allocations need.
+# --- client-node-base: root, what tasks of raw_exec usually call, what networks of allocations need, and the programs
+# of git artifacts (docs/artifacts.md).
 FROM server-base AS client-node-base
 LABEL org.opencontainers.image.title="Kafila client-node" \
     org.opencontainers.image.description="Node agent of the workload orchestrator Kafila"
@@ -37,7 +38,7 @@ LABEL org.opencontainers.image.title="Kafila client-node" \
 USER 0:0
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates containernetworking-plugins curl iproute2 iptables nftables procps \
+        ca-certificates containernetworking-plugins curl git iproute2 iptables nftables openssh-client procps \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 VOLUME /var/lib/kafila
 CMD ["client-node"]

@@ -1,4 +1,6 @@
 //! Completions in the shells themselves: bash, zsh and fish, each with the script of `kafila completions`.
+//! Shells that are not installed (`scripts/install-shells`) are skipped with a notice, unless `KAFILA_REQUIRE_SHELLS`
+//! is set.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,11 +20,15 @@ struct Shell {
 }
 
 impl Shell {
-    /// Returns `None` if the shell is not installed, and says so.
+    /// Returns `None` if the shell is neither installed nor required, and says so.
     async fn find(name: &'static str, address: &str) -> Option<Self> {
         let version = Command::new(name).arg("--version").output().await;
         if !version.is_ok_and(|output| output.status.success()) {
-            eprintln!("SKIPPED: {name} is not installed (Debian has a package of that name)");
+            assert!(
+                std::env::var_os("KAFILA_REQUIRE_SHELLS").is_none(),
+                "{name} is required and not installed: run scripts/install-shells"
+            );
+            eprintln!("SKIPPED: {name} is not installed: scripts/install-shells installs it");
             return None;
         }
         let shell = Self {

@@ -6,7 +6,7 @@ import tempfile
 import yaml
 
 from . import binary
-from .chart import CHART
+from .chart import CHART, ROOT
 from .release import ROLES, SERVICES, container, pod
 
 METRIC = re.compile(r"\b(?:kafila|etcd|process)_[a-z0-9_]+")
@@ -82,6 +82,10 @@ def alerts(release):
     if not objects:
         return
     rules = [rule for group in objects[0]["spec"]["groups"] for rule in group["rules"]]
+    for rule in rules:
+        runbook = rule["annotations"].get("runbook_url", "").partition("/blob/main/")[2]
+        if not runbook.startswith("docs/runbooks/") or not (ROOT / runbook).is_file():
+            yield f"{rule['alert']}: names no runbook of docs/runbooks: {runbook or 'none'}"
     scope = f'namespace="{objects[0]["metadata"]["namespace"]}"'
     for rule in rules:
         # What is left of the expression without the selectors of the namespace is about no metric.

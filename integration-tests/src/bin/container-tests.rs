@@ -1,6 +1,6 @@
 //! Test of the images and of docker-compose.yml, with Docker.
 //!
-//! `cargo run -p integration-tests --bin container-tests` makes a full run, `-- --short` the one of CI.
+//! `scripts/check-containers` makes a full run, with two programs; `-- --short` is the run of CI.
 
 use std::path::PathBuf;
 

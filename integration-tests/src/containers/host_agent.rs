@@ -1,5 +1,5 @@
 //! A node agent on this machine, outside of the containers, that is replaced by another build while its
-//! tasks run.
+//! tasks run; without one, by a copy of the same build.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::command::run;
 use super::placement::SETTLE_TIMEOUT;
 use super::stack::Stack;
 use crate::api::{Api, eventually};
@@ -22,14 +23,20 @@ const COUNT: u32 = 2;
 /// Timeout of an agent that ends and leaves its tasks running.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts an agent from a copy of `binary`, gives it tasks, and replaces it by another copy, whose
-/// predecessor is deleted as a package manager does it. Removes all of it, also after an error.
+/// Starts an agent from a copy of `first`, gives it tasks, and replaces it by a copy of `second`, or else of `first`.
+/// The old copy is deleted, as a package manager does it. Removes all of it, also after an error. Returns the versions
+/// of both agents.
 ///
 /// # Errors
-/// A task restarted, ended, or outlived its job; or the agent did not come back.
-pub async fn upgrade(stack: &Stack, api: &Api, binary: &Path) -> Result<()> {
+/// A task restarted, ended, or outlived its job; the agent did not come back; or `second` has the version of `first`.
+pub async fn upgrade(
+    stack: &Stack,
+    api: &Api,
+    first: &Path,
+    second: Option<&Path>,
+) -> Result<[String; 2]> {
     let directory = tempfile::Builder::new().prefix("kafila-agent-").tempdir()?;
-    let result = replace_below_tasks(stack, api, binary, directory.path()).await;
+    let result = replace_below_tasks(stack, api, first, second, directory.path()).await;
     process::kill_below(directory.path());
     result
 }
@@ -37,11 +44,12 @@ pub async fn upgrade(stack: &Stack, api: &Api, binary: &Path) -> Result<()> {
 async fn replace_below_tasks(
     stack: &Stack,
     api: &Api,
-    binary: &Path,
+    first: &Path,
+    second: Option<&Path>,
     directory: &Path,
-) -> Result<()> {
+) -> Result<[String; 2]> {
     let id = stack.secrets().issue_for_a_node(directory)?;
-    let old = copy(binary, &directory.join("old"))?;
+    let old = copy(first, &directory.join("old"))?;
     let agent = start(stack, &old, directory)?;
     wait_until_ready(api, &id)
         .await
@@ -55,9 +63,10 @@ async fn replace_below_tasks(
     let tasks = task_processes(directory);
     ensure!(tasks.len() == COUNT as usize, "processes: {tasks:?}");
 
+    let version = running_version(&agent).await?;
     let code = agent.terminate(END_TIMEOUT).await?;
     ensure!(code == 0, "the old agent ended with {code}");
-    let new = copy(binary, &directory.join("new"))?;
+    let new = copy(second.unwrap_or(first), &directory.join("new"))?;
     fs::remove_file(&old)?;
     let agent = start(stack, &new, directory)?;
     let log = directory.join("agent.log");
@@ -69,6 +78,11 @@ async fn replace_below_tasks(
     })
     .await
     .with_context(|| agent.log_tail())?;
+    let new_version = running_version(&agent).await?;
+    ensure!(
+        second.is_none() || new_version != version,
+        "the agent is still {new_version}"
+    );
     let after = starts(api).await?;
     ensure!(before == after, "tasks: {before:?}, then {after:?}");
     ensure!(
@@ -85,7 +99,14 @@ async fn replace_below_tasks(
         Ok(())
     })
     .await?;
-    agent.terminate(END_TIMEOUT).await.map(drop)
+    agent.terminate(END_TIMEOUT).await?;
+    Ok([version, new_version])
+}
+
+/// Returns what the program of a running agent prints as its version, whatever the file is by now.
+async fn running_version(agent: &Process) -> Result<String> {
+    let program = format!("/proc/{}/exe", agent.pid());
+    run(&program, &["version"], &[]).await
 }
 
 fn copy(binary: &Path, to: &Path) -> Result<PathBuf> {

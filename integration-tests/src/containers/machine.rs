@@ -44,12 +44,20 @@ const SCRIPT: &str = "echo kept > \\\"$NOMAD_TASK_DIR/file\\\"; touch /usr/local
 /// The pattern of the tasks' processes: their shells, not their supervisors.
 const TASKS: &str = "^/bin/sh -c echo kept";
 
-/// Runs the package from its installation to its removal.
+/// Prints the version of the installed package.
+const PACKAGE_VERSION: &str = "dpkg-query --show --showformat='${Version}' kafila";
+
+/// Runs the package of `first` from its installation to its removal. The upgrade is to a package of `second` with a
+/// higher version; without `second`, to one of the same program. Returns the versions of the agent before and after it.
 ///
 /// # Errors
 /// The first step that fails, with the end of the machine's log.
-pub async fn run_package(stack: &Stack, binary: &Path) -> Result<()> {
-    let machine = Machine::start(stack, binary).await?;
+pub async fn run_package(
+    stack: &Stack,
+    first: &Path,
+    second: Option<&Path>,
+) -> Result<[String; 2]> {
+    let machine = Machine::start(stack, first, second).await?;
     let result = machine.steps().await;
     if result.is_err() {
         let log = machine.shell("journalctl --no-pager -n 60").await;
@@ -61,16 +69,16 @@ pub async fn run_package(stack: &Stack, binary: &Path) -> Result<()> {
 
 struct Machine {
     container: String,
+    /// The packages are of two builds.
+    has_second: bool,
 }
 
 impl Machine {
-    async fn start(stack: &Stack, binary: &Path) -> Result<Self> {
+    async fn start(stack: &Stack, first: &Path, second: Option<&Path>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let context = folder.path().to_str().context("a path is no text")?;
-        let binary = binary.to_str().context("the binary's path is no text")?;
-        let uncompressed = [("KAFILA_DEB_COMPRESSION".to_owned(), "none".to_owned())];
-        let package = run("scripts/build-deb", &[binary, context], &uncompressed).await?;
-        std::fs::rename(package, folder.path().join("kafila.deb"))?;
+        for (binary, revision) in [(first, "1"), (second.unwrap_or(first), "2")] {
+            build_package(binary, revision, folder.path()).await?;
+        }
         stack.build_machine(folder.path()).await?;
 
         let (name, image) = (stack.machine(), stack.machine_image());
@@ -78,7 +86,10 @@ impl Machine {
         words.extend(RIGHTS);
         words.push(&image);
         docker(&words).await?;
-        let machine = Self { container: name };
+        let machine = Self {
+            container: name,
+            has_second: second.is_some(),
+        };
         eventually(TIMEOUT, || async {
             // `degraded`: a unit of Debian's has failed.
             machine.shell("systemctl is-system-running").await.map(drop)
@@ -87,8 +98,8 @@ impl Machine {
         Ok(machine)
     }
 
-    async fn steps(&self) -> Result<()> {
-        self.shell("apt-get install -y --no-install-recommends /root/kafila.deb")
+    async fn steps(&self) -> Result<[String; 2]> {
+        self.shell("apt-get install -y --no-install-recommends /root/kafila-1.deb")
             .await?;
         for unit in UNITS {
             let state = self.state(unit).await?;
@@ -122,13 +133,14 @@ impl Machine {
         ensure!(tasks.lines().count() == 2, "tasks: {tasks:?}");
 
         self.shell("systemctl restart kafila-client-node").await?;
-        self.upgrade(&command).await?;
+        let versions = self.upgrade(&command).await?;
         ensure!(tasks == self.tasks().await?, "tasks were restarted");
         for unit in UNITS {
             self.stop(unit).await?;
         }
         ensure!(tasks == self.tasks().await?, "tasks ended with the agent");
-        self.start_again_and_remove(&command, &tasks).await
+        self.start_again_and_remove(&command, &tasks).await?;
+        Ok(versions)
     }
 
     async fn run_job(&self, command: &str, driver: &str) -> Result<()> {
@@ -147,19 +159,40 @@ impl Machine {
         Ok(())
     }
 
-    /// The package's own scripts restart what runs.
-    async fn upgrade(&self, command: &str) -> Result<()> {
+    /// The package's own scripts restart what runs. Returns the versions of the agent before and after.
+    async fn upgrade(&self, command: &str) -> Result<[String; 2]> {
         let agent = self.process("client-node").await?;
-        self.shell("dpkg -i /root/kafila.deb").await?;
+        let version = self.agent_version().await?;
+        let package = self.shell(PACKAGE_VERSION).await?;
+        // Settings that were changed are kept.
+        self.shell("dpkg --force-confold -i /root/kafila-2.deb")
+            .await?;
+        let new_package = self.shell(PACKAGE_VERSION).await?;
+        let is_higher = format!("dpkg --compare-versions {new_package} gt {package}");
+        self.shell(&is_higher)
+            .await
+            .with_context(|| format!("{package} was upgraded to {new_package}"))?;
         ensure!(
             agent != self.process("client-node").await?,
             "the upgrade did not restart the agent"
+        );
+        let new_version = self.agent_version().await?;
+        ensure!(
+            !self.has_second || new_version != version,
+            "the agent is still {new_version}"
         );
         for unit in UNITS {
             let state = self.state(unit).await?;
             ensure!(state == "enabled active", "{unit} is {state}");
         }
-        self.shell(command).await.map(drop)
+        self.shell(command).await?;
+        Ok([version, new_version])
+    }
+
+    /// Returns what the program of the running agent prints as its version.
+    async fn agent_version(&self) -> Result<String> {
+        let process = self.process("client-node").await?;
+        self.shell(&format!("/proc/{process}/exe version")).await
     }
 
     /// A stop drains: the unit ends by itself, with success, before systemd kills it.
@@ -231,4 +264,17 @@ impl Machine {
     async fn shell(&self, script: &str) -> Result<String> {
         docker(&["exec", &self.container, "bash", "-ec", script]).await
     }
+}
+
+/// Builds the package of a program as `kafila-<revision>.deb` in `folder`.
+async fn build_package(binary: &Path, revision: &str, folder: &Path) -> Result<()> {
+    let binary = binary.to_str().context("the binary's path is no text")?;
+    let context = folder.to_str().context("a path is no text")?;
+    let environment = [
+        ("KAFILA_DEB_COMPRESSION".to_owned(), "none".to_owned()),
+        ("KAFILA_DEB_REVISION".to_owned(), revision.to_owned()),
+    ];
+    let package = run("scripts/build-deb", &[binary, context], &environment).await?;
+    std::fs::rename(package, folder.join(format!("kafila-{revision}.deb")))?;
+    Ok(())
 }

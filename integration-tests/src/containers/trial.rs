@@ -10,6 +10,7 @@ use proto::v1;
 use tokio::time::Instant;
 
 use super::certificates::expire_and_replace;
+use super::command::docker;
 use super::monitoring;
 use super::placement::{SETTLE_TIMEOUT, place};
 use super::stack::{NODES, REPLICATED, Stack};
@@ -29,7 +30,8 @@ const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
 const STEADY: &str = "steady";
 const STEADY_COUNT: u32 = 4;
 
-/// Revisions of the images, and their tags. The program in them is the same: it reports the revision.
+/// Revisions of the images, and their tags; the programs in them report the revision. Without [`Options::second`] the
+/// program in both is the same.
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 
@@ -55,7 +57,7 @@ pub enum Part {
 pub struct Options {
     /// The `kafila` program in the images.
     pub binary: PathBuf,
-    /// The program that replaces it in the upgrade; `None`: the same one, which reports another revision.
+    /// The program that replaces it in the upgrades of the stack, of the agent and of the package; `None`: the same one.
     pub second: Option<PathBuf>,
     /// One kill of each service, no loss of state; a few minutes.
     pub is_short: bool,
@@ -162,9 +164,14 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
         steps.step("the gateways' certificate expired and was replaced, without a restart");
     }
     no_call_is_refused(stack).await?;
+    nodes_have_programs(stack).await?;
     if options.has(Part::Agent) {
-        host_agent::upgrade(stack, &api, &options.binary).await?;
-        steps.step("a node agent on this machine was replaced, and its tasks did not notice");
+        let second = options.second.as_deref();
+        let upgrade = host_agent::upgrade(stack, &api, &options.binary, second);
+        let [old, new] = Box::pin(upgrade).await?;
+        steps.step(&format!(
+            "a node agent on this machine was replaced, and its tasks did not notice: {old} by {new}"
+        ));
     }
     lose_state(stack, &api, options, &steps).await?;
     if options.has(Part::Roll) {
@@ -204,10 +211,11 @@ async fn lose_state(stack: &Stack, api: &Api, options: &Options, steps: &Steps) 
         ));
     }
     if options.has(Part::Package) {
-        Box::pin(machine::run_package(stack, &options.binary)).await?;
-        steps.step(
-            "the Debian package was installed, upgraded and removed under systemd; tasks went on",
-        );
+        let package = machine::run_package(stack, &options.binary, options.second.as_deref());
+        let [old, new] = Box::pin(package).await?;
+        steps.step(&format!(
+            "the Debian package was installed, upgraded ({old} to {new}) and removed under systemd; tasks went on"
+        ));
     }
     Ok(())
 }
@@ -217,6 +225,17 @@ async fn no_call_is_refused(stack: &Stack) -> Result<()> {
     for (service, _) in REPLICATED {
         let refused = stack.log_lines(service, "call refused").await?;
         ensure!(refused.is_empty(), "{service} refused calls: {refused:#?}");
+    }
+    Ok(())
+}
+
+/// Agents find the programs for artifacts and networks on their path.
+async fn nodes_have_programs(stack: &Stack) -> Result<()> {
+    let look = "for program in git ssh curl ip iptables nft; do command -v $program; done";
+    for node in NODES {
+        for container in stack.containers(node).await? {
+            docker(&["exec", &container, "sh", "-ec", look]).await?;
+        }
     }
     Ok(())
 }
@@ -305,13 +324,8 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
     stack.use_tag(SECOND);
     let workload = Workload::start(stack.api()?, "roll", options.seed + 1);
     // The product's clients, with nothing but their own retries.
-    let own = match options.is_short {
-        true => None,
-        false => Some((
-            Workload::start(stack.client()?, "sdk", options.seed + 2),
-            Commands::start(stack),
-        )),
-    };
+    let sdk = Workload::start(stack.client()?, "sdk", options.seed + 2);
+    let commands = Commands::start(stack);
     for (service, count) in REPLICATED {
         let old = stack.containers(service).await?;
         let version = one_version(stack, &old).await?;
@@ -335,11 +349,8 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
         );
         steps.step(&format!("{service} was replaced: {version} by {now}"));
     }
-    let mut commands = 0;
-    if let Some((workload, command)) = own {
-        commands = command.finish().await?;
-        settle(api, &workload.finish().await?).await?;
-    }
+    let commands = commands.finish().await?;
+    settle(api, &sdk.finish().await?).await?;
     let user = workload.finish().await?;
     settle(api, &user).await?;
     let after = running_tasks(api).await?;

@@ -25,6 +25,35 @@ const WANTED: [(&str, &str); 9] = [
     ("Database size", "etcd_mvcc_db_total_size_in_bytes"),
 ];
 
+/// Alerts on the symptoms of runbooks: name, label `service`, and a metric of its expression.
+const WANTED_ALERTS: [(&str, &str, &str); 5] = [
+    (
+        "KafilaLeaderFlaps",
+        "eval-broker",
+        "kafila_eval_broker_terms_total",
+    ),
+    (
+        "KafilaLeaderFlaps",
+        "plan-applier",
+        "kafila_plan_applier_terms_total",
+    ),
+    (
+        "KafilaLeaderFlaps",
+        "deployment-watcher",
+        "kafila_deployment_watcher_terms_total",
+    ),
+    (
+        "KafilaLeaderFlaps",
+        "cluster-controller",
+        "kafila_cluster_controller_terms_total",
+    ),
+    (
+        "KafilaEvaluationsBlocked",
+        "",
+        "kafila_eval_broker_total_blocked",
+    ),
+];
+
 fn read(path: &str) -> Result<String> {
     let file = repository().join(path);
     fs::read_to_string(&file).with_context(|| file.display().to_string())
@@ -176,6 +205,52 @@ fn dashboards_show_what_operators_look_for() -> Result<()> {
     Ok(())
 }
 
+fn alerts() -> Result<Vec<Value>> {
+    let file = yaml::document(&read("helm/kafila/files/alerts.yaml")?)?;
+    let groups = list(&file, "/groups").iter();
+    let rules: Vec<Value> = groups
+        .flat_map(|group| list(group, "/rules").to_vec())
+        .collect();
+    ensure!(rules.len() > 20, "{} alerts", rules.len());
+    Ok(rules)
+}
+
+/// Two runbooks have no alert: the list of them, and the restore, which operators decide on.
+#[test]
+fn every_alert_names_a_runbook_and_every_runbook_has_an_alert() -> Result<()> {
+    let mut named = BTreeSet::from(["README.md".to_owned(), "restore.md".to_owned()]);
+    for alert in alerts()? {
+        let url = alert["annotations"]["runbook_url"].as_str();
+        let url = url.with_context(|| format!("{} names no runbook", alert["alert"]))?;
+        let file = url
+            .strip_prefix("https://github.com/kafila/kafila/blob/main/docs/runbooks/")
+            .with_context(|| format!("{}: {url}", alert["alert"]))?;
+        named.insert(file.to_owned());
+    }
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(repository().join("docs/runbooks"))? {
+        files.insert(entry?.file_name().to_string_lossy().into_owned());
+    }
+    assert_eq!(named, files);
+    Ok(())
+}
+
+#[test]
+fn alerts_tell_of_the_symptoms_of_runbooks() -> Result<()> {
+    let alerts = alerts()?;
+    for (name, service, metric) in WANTED_ALERTS {
+        let is_it = |alert: &&Value| {
+            let labelled = alert["labels"]["service"].as_str().unwrap_or_default();
+            alert["alert"] == name && labelled == service
+        };
+        let alert = alerts.iter().find(is_it);
+        let alert = alert.with_context(|| format!("no alert {name} of {service:?}"))?;
+        let expression = alert["expr"].as_str().unwrap_or_default();
+        ensure!(expression.contains(metric), "{name}: {expression}");
+    }
+    Ok(())
+}
+
 #[test]
 fn every_variable_of_the_stack_is_in_the_example() -> Result<()> {
     let example = read(".env.example")?;
@@ -195,6 +270,30 @@ fn every_variable_of_the_stack_is_in_the_example() -> Result<()> {
     }
     for line in compose.lines().filter(|line| line.contains(" image: ")) {
         assert!(line.contains("_IMAGE:-"), "{line}");
+    }
+    Ok(())
+}
+
+/// docs/artifacts.md, docs/networking.md and the examples say that nodes have these programs.
+#[test]
+fn the_image_of_nodes_has_the_programs_that_agents_and_tasks_call() -> Result<()> {
+    let dockerfile = read("Dockerfile")?;
+    let stages: Vec<&str> = dockerfile.split("\nFROM ").collect();
+    let stage = stages.iter().find(|it| it.contains(" AS client-node-base"));
+    let stage = stage.context("no stage client-node-base")?;
+    let installed: BTreeSet<&str> = stage.split_whitespace().collect();
+    for package in [
+        "ca-certificates",
+        "containernetworking-plugins",
+        "curl",
+        "git",
+        "iproute2",
+        "iptables",
+        "nftables",
+        "openssh-client",
+        "procps",
+    ] {
+        ensure!(installed.contains(package), "{package} is not installed");
     }
     Ok(())
 }

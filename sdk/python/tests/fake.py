@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from concurrent import futures
-from typing import Any, Callable
+from typing import Any
 
 import grpc
 

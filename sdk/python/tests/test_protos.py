@@ -12,10 +12,10 @@ import pytest
 from conftest import REPOSITORY
 
 
-def check(root: Path) -> subprocess.CompletedProcess[str]:
+def check(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        [str(root / "scripts" / "check-protos")],
+        [str(root / "scripts" / "check-protos"), *arguments],
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
@@ -42,6 +42,9 @@ def test_the_protos_are_well() -> None:
             "",
             'Previously present RPC "List"',
         ),
+        # Files that were added after the first baseline.
+        ("v1/csi", "  string plugin_id = 1;\n", "", 'Previously present field "1"'),
+        ("v1/variable", "  string namespace = 1;\n", "  bytes namespace = 1;\n", "changed type"),
         # A field between services may get another name, but not another number.
         (
             "internal/v1/node",
@@ -80,6 +83,26 @@ def test_a_fault_is_found(tmp_path: Path, file: str, old: str, new: str, complai
     checked = check(tmp_path)
     assert checked.returncode != 0
     assert complaint in checked.stdout + checked.stderr
+
+
+def test_a_file_without_a_baseline_is_found(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "proto", tmp_path / "proto")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(REPOSITORY / "scripts" / "check-protos", tmp_path / "scripts")
+    added = tmp_path / "proto" / "kafila" / "v1" / "added.proto"
+    added.write_text(
+        'syntax = "proto3";\n\npackage kafila.v1;\n\n// New.\nmessage Added {\n  bool is = 1;\n}\n'
+    )
+    checked = check(tmp_path)
+    assert checked.returncode != 0
+    for part in ("kafila/v1/added.proto", "run 'scripts/check-protos baseline'"):
+        assert part in checked.stderr, checked.stdout + checked.stderr
+    made = check(tmp_path, "baseline")
+    assert made.returncode == 0, made.stdout + made.stderr
+    checked = check(tmp_path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    added.write_text(added.read_text().replace("bool is", "string is"))
+    assert "changed type" in check(tmp_path).stdout
 
 
 def test_additions_and_names_between_services_are_free(tmp_path: Path) -> None:

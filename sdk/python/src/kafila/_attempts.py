@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Callable
+from collections.abc import Callable
 
 from kafila._config import Address, Config, RetryPolicy
 from kafila._method import Repeat

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
-from typing import Callable
+from collections.abc import Callable, Iterable
 
 from kafila._attempts import Backoff, is_failover
 from kafila._config import RetryPolicy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any, Callable, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message

@@ -14,7 +14,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from typing import Any, Union
+from typing import Any
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 
 from kafila.v1 import job_spec_pb2, names_pb2
 
-JobSpec = Union[job_spec_pb2.Job, Mapping[str, Any], str, bytes]
+JobSpec = job_spec_pb2.Job | Mapping[str, Any] | str | bytes
 """A job: a message, a dict, or JSON text."""
 
 

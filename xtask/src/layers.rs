@@ -274,13 +274,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "driver-plugin",
-        &[
-            "backoff",
-            "blocking",
-            "model",
-            "service-kit",
-            "task-drivers",
-        ],
+        &["backoff", "blocking", "model", "task-drivers"],
     ),
     ("driver-plugin-test-kit", &["driver-plugin"]),
     ("fingerprint", &["model", "task-drivers"]),

@@ -121,6 +121,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rollout",
             "scheduler",
             "proto",
+            "workload-identity",
         ],
     ),
     (
@@ -189,6 +190,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "keyring",
         &[
             "admission",
+            "api-view",
             "gateway-core",
             "listing",
             "model",

@@ -7,7 +7,6 @@
 //! them. The crate `workload-identity` decides about rotation, the crate `admission` about requests.
 
 mod keyring;
-pub mod keys;
 pub mod maintenance;
 mod metrics;
 mod requests;

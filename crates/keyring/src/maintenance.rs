@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::cluster::keyring as decision;
 use gateway_core::{Error, Step};
 use model::SigningKeyId;
 use rand::RngExt as _;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::keyring::Keyring;
-use crate::keys;
 
 /// The interval of looks. Keys change by days; a replaced key file counts within it.
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -72,7 +72,7 @@ async fn look(keyring: &Keyring) -> Result<(), Error> {
     let id = SigningKeyId::from_random(core.ids.next_u128());
     let now = core.now();
     let decide = |snapshot: &Snapshot| {
-        let write = keys::maintain(snapshot, &keys, (id, now), keyring.signer.random())?;
+        let write = decision::maintain(snapshot, &keys, (id, now), keyring.signer.random())?;
         Ok(match write {
             None => Step::IfFresh(false),
             Some(write) => Step::Commit {

@@ -109,7 +109,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("identity", &[]),
     ("authorization", &["identity"]),
     ("pki", &["identity"]),
-    ("invariants", &["model", "state", "placement", "store"]),
+    ("invariants", &["model", "state"]),
     ("proto", &["model", "jobdiff", "job-fields"]),
     ("listing", &["model", "state"]),
     (
@@ -346,7 +346,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consul-test-kit", &[]),
     (
         "store-test-kit",
-        &["embedded-etcd", "state", "store", "test-kit"],
+        &["embedded-etcd", "invariants", "state", "store", "test-kit"],
     ),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
@@ -447,7 +447,10 @@ const PURE: &[&str] = &[
     "model",
     "state",
     "cron",
+    "duration",
+    "fnv1a",
     "hcl",
+    "invariants",
     "jobdiff",
     "jobspec",
     "job-fields",
@@ -466,6 +469,7 @@ const PURE: &[&str] = &[
     "identity",
     "node-session",
     "authorization",
+    "suggest",
     "template",
     "workload-identity",
 ];

@@ -89,7 +89,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "state",
             "placement",
             "jobspec",
-            "lifecycle",
             "periodic-launch",
             "identity",
             "job-fields",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::RestartScope;
+use model::RestartScope;
 
 /// One action of the simulated node.
 #[derive(Clone, Debug)]

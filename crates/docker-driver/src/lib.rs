@@ -37,5 +37,5 @@ mod usage;
 mod wait;
 
 pub use config::EngineConfig;
-pub use settings::{Brand, Settings};
+pub use settings::{EngineKind, Settings};
 pub use tasks::Docker;

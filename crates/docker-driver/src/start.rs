@@ -36,7 +36,7 @@ impl Docker {
     pub(crate) async fn start_task(&self, mut config: TaskConfig) -> Result<(), StartError> {
         let id = config.id.clone();
         if !self.settings.config.enabled {
-            let name = self.settings.brand.name();
+            let name = self.settings.engine_kind.name();
             let message = format!("driver {name} is not enabled on this node");
             return Err(StartError::Config(message));
         }
@@ -46,7 +46,7 @@ impl Docker {
                 id.task
             )));
         }
-        let options = crate::config_block::read(&config, self.settings.brand)?;
+        let options = crate::config_block::read(&config, self.settings.engine_kind)?;
         let own_files = self.network_files(&mut config, &options)?;
         let body = request::create(&config, &options, &self.settings);
         let mut body = body.map_err(StartError::Config)?;
@@ -157,7 +157,7 @@ impl Docker {
                     let message = format!(
                         "a container that Kafila did not make has the name {name}: remove it with \
                          {} rm",
-                        self.settings.brand.name()
+                        self.settings.engine_kind.name()
                     );
                     return Err(failed(message, true));
                 }
@@ -255,7 +255,7 @@ impl Docker {
         // Not a reason to give a task up: waiting for its exit asks again.
         Recovery::Running {
             note: problem.map(|problem| {
-                let title = self.settings.brand.title();
+                let title = self.settings.engine_kind.title();
                 format!("{title} does not answer yet: {problem}")
             }),
         }

@@ -52,7 +52,7 @@ pub(crate) struct Tables {
     pub(crate) allocs_by_eval: Map<EvalId, IdSet<AllocId>>,
     pub(crate) allocs_by_deployment: Map<DeploymentId, IdSet<AllocId>>,
     /// Client sides that arrived before, or outlived, their allocation.
-    pub(crate) stray_clients: Map<AllocId, (Arc<AllocClient>, u64)>,
+    pub(crate) clients_without_alloc: Map<AllocId, (Arc<AllocClient>, u64)>,
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
     pub(crate) usage: Map<NodeId, NodeUsage>,
     pub(crate) node_table: NodeTable,
@@ -306,7 +306,7 @@ impl Tables {
         self.share_names(&mut alloc);
         let (client, client_modify_index) = match self.allocs.get(&id) {
             Some(old) => (old.client.clone(), old.client_modify_index),
-            None => match self.stray_clients.remove(&id) {
+            None => match self.clients_without_alloc.remove(&id) {
                 Some((client, index)) => (Some(client), index),
                 None => (None, 0),
             },
@@ -347,7 +347,7 @@ impl Tables {
                 self.set_alloc(view);
             }
             None => {
-                self.stray_clients.insert(id, (client, modify));
+                self.clients_without_alloc.insert(id, (client, modify));
             }
         }
     }
@@ -471,7 +471,7 @@ impl Tables {
             }
             Key::Alloc(id) => self.delete_alloc(*id),
             Key::AllocClient(id) => {
-                self.stray_clients.remove(id);
+                self.clients_without_alloc.remove(id);
                 if let Some(old) = self.allocs.get(id).cloned() {
                     self.set_alloc(AllocView {
                         client: None,
@@ -531,7 +531,7 @@ impl Tables {
         self.unlink_deployment(id, old.alloc.deployment_id);
         // The client side has a key of its own and may be deleted later.
         if let Some(client) = old.client {
-            self.stray_clients
+            self.clients_without_alloc
                 .insert(id, (client, old.client_modify_index));
         }
     }

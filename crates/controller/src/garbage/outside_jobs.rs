@@ -69,7 +69,7 @@ pub(super) fn sweep(
             orphans.entry(value.job_key()).or_default().push(claim);
         }
     }
-    for (id, client, modify_index) in snapshot.stray_clients() {
+    for (id, client, modify_index) in snapshot.clients_without_alloc() {
         if client.modify_time.plus(thresholds.eval) <= now {
             packer.add([(Key::AllocClient(id), modify_index)], Counts::default());
         }

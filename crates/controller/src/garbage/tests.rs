@@ -337,7 +337,7 @@ fn a_stopped_job_goes_with_all_that_belongs_to_it() {
     assert_eq!(left.all_stable_versions().count(), 0);
     assert_eq!(left.all_job_tags().count(), 0);
     assert_eq!(left.job_tallies().count(), 0);
-    assert_eq!(left.stray_clients().count(), 0);
+    assert_eq!(left.clients_without_alloc().count(), 0);
 }
 
 #[test]

@@ -74,11 +74,11 @@ fn suggestion(
     known: Vec<&'static str>,
 ) -> String {
     // A name that exists elsewhere is misplaced rather than misspelt.
-    let mut homes = Vec::new();
-    homes_of(name, root, &mut homes);
-    homes.retain(|home| *home != schema.name);
-    if !homes.is_empty() {
-        return format!(" It belongs in a block of type {}.", list(homes, "or"));
+    let mut blocks = Vec::new();
+    blocks_with(name, root, &mut blocks);
+    blocks.retain(|block| *block != schema.name);
+    if !blocks.is_empty() {
+        return format!(" It belongs in a block of type {}.", list(blocks, "or"));
     }
     match nearest(name, known) {
         Some(meant) => format!(" Did you mean {meant:?}?"),
@@ -87,13 +87,13 @@ fn suggestion(
 }
 
 /// Collects the blocks that have an attribute or block of this name, each once.
-fn homes_of(name: &str, schema: &'static Schema, homes: &mut Vec<&'static str>) {
+fn blocks_with(name: &str, schema: &'static Schema, blocks: &mut Vec<&'static str>) {
     let here = schema.attribute(name).is_some() || schema.block(name).is_some();
-    if here && !homes.contains(&schema.name) {
-        homes.push(schema.name);
+    if here && !blocks.contains(&schema.name) {
+        blocks.push(schema.name);
     }
     for child in schema.hcl_blocks() {
-        homes_of(name, child.schema, homes);
+        blocks_with(name, child.schema, blocks);
     }
 }
 

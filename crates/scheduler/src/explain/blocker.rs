@@ -344,7 +344,7 @@ impl PlacementBlocker {
 
     /// Returns the cost of removing the blocker, for comparing nodes.
     ///
-    /// The numbers only define an order: amounts by their share of the node, then ports and neighbours,
+    /// The numbers only define an order: amounts by their share of the node, then ports and other allocations,
     /// then settings of the job or the node, then hardware and repairs.
     pub(super) fn removal_cost(&self) -> f64 {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! `e2e_*` use the product as its users do; `crashes` kills services meanwhile, and its name makes this longest
 //! test begin first; `stack_files` reads files, and `stack_scripts` runs scripts with a stand-in for Docker.
-//! All but `e2e_dev`, `e2e_exec`, `e2e_gc`, `e2e_introduction`, `e2e_job_operations`, `e2e_plan`, `e2e_spans`, `e2e_volumes`, `stack_files` and `stack_scripts` need etcd ≥ 3.5.8
+//! All but `e2e_dev`, `e2e_exec`, `e2e_gc`, `e2e_introduction`, `e2e_job_operations`, `e2e_plan`, `e2e_durations`, `e2e_volumes`, `stack_files` and `stack_scripts` need etcd ≥ 3.5.8
 //! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
 
 mod budget;
@@ -14,6 +14,7 @@ mod e2e_csi;
 mod e2e_dev;
 mod e2e_devices;
 mod e2e_drain;
+mod e2e_durations;
 mod e2e_environment;
 mod e2e_etcd_user;
 mod e2e_examples;
@@ -31,7 +32,6 @@ mod e2e_preemption;
 mod e2e_rollout;
 mod e2e_sdk;
 mod e2e_services;
-mod e2e_spans;
 mod e2e_tls;
 mod e2e_trace;
 mod e2e_variables;

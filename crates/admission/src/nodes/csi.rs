@@ -198,11 +198,11 @@ fn attachment(
         Some((_, AttachmentState::Attaching)) | None => {}
     }
     let mode = ask.capability().access_mode;
-    let is_exclusive = !mode.spans_nodes() || (!ask.read_only && !mode.has_many_writers());
+    let is_exclusive = !mode.is_multi_node() || (!ask.read_only && !mode.has_many_writers());
     let of_volume = key.volume.clone();
     let mut others = snapshot.csi_attachments_of(&of_volume);
     let elsewhere = others.find(|(other, attachment)| {
-        other.node_id != own.node_id && !(mode.spans_nodes() && attachment.value.read_only)
+        other.node_id != own.node_id && !(mode.is_multi_node() && attachment.value.read_only)
     });
     if is_exclusive && let Some((other, attachment)) = elsewhere {
         let (node_id, state) = (other.node_id, attachment.value.state.as_str());

@@ -49,8 +49,8 @@ impl Fixture {
         self.state.snapshot()
     }
 
-    fn pass(&mut self, span: Duration) -> &mut Self {
-        self.now = self.now.plus(span);
+    fn pass(&mut self, duration: Duration) -> &mut Self {
+        self.now = self.now.plus(duration);
         self
     }
 

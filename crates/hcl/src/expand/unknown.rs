@@ -16,9 +16,9 @@ pub(super) fn attribute(
     if let Some(ignored) = schema.ignored(name) {
         return out.warn(ignored.warning);
     }
-    let span = attribute.name_span.clone();
+    let range = attribute.name_range.clone();
     if let Some(refused) = schema.refusal(name) {
-        return out.fault(Fault::new(span, "Not supported", refused.message()));
+        return out.fault(Fault::new(range, "Not supported", refused.message()));
     }
     let mut detail = format!("An argument named {name:?} is not expected here.");
     if schema.block_names().any(|block| block == name) {
@@ -34,7 +34,7 @@ pub(super) fn attribute(
         ));
     }
     detail.push_str(&expected(schema.attribute_names().collect()));
-    out.fault(Fault::new(span, "Unsupported argument", detail));
+    out.fault(Fault::new(range, "Unsupported argument", detail));
 }
 
 pub(super) fn block(
@@ -47,9 +47,9 @@ pub(super) fn block(
     if let Some(ignored) = schema.ignored(name) {
         return out.warn(ignored.warning);
     }
-    let span = block.header.clone();
+    let range = block.header.clone();
     if let Some(refused) = schema.refusal(name) {
-        return out.fault(Fault::new(span, "Not supported", refused.message()));
+        return out.fault(Fault::new(range, "Not supported", refused.message()));
     }
     let mut detail = format!("Blocks of type {name:?} are not expected here.");
     if schema.attribute(name).is_some() {
@@ -63,7 +63,7 @@ pub(super) fn block(
         ));
     }
     detail.push_str(&expected(schema.block_names().collect()));
-    out.fault(Fault::new(span, "Unsupported block type", detail));
+    out.fault(Fault::new(range, "Unsupported block type", detail));
 }
 
 /// Returns the block in which the name belongs, or else the nearest known name.

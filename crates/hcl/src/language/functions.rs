@@ -21,7 +21,7 @@ use hcl_edit::expr::{Expression, FuncCall};
 
 use self::call::Call;
 use self::function::Function;
-use super::eval::{Evaluator, fault, span};
+use super::eval::{Evaluator, fault, range_of};
 use super::scope::Scope;
 use super::types;
 use super::value::{Value, type_name};
@@ -94,7 +94,11 @@ impl Evaluator<'_> {
         let Some(function) = all().find(|function| function.name == name) else {
             let (summary, detail) =
                 problem(name).unwrap_or(("Error in function call", String::new()));
-            let at = call.name.name.span().unwrap_or_else(|| span(expression));
+            let at = call
+                .name
+                .name
+                .span()
+                .unwrap_or_else(|| range_of(expression));
             return Err(Fault::new(at, summary, detail));
         };
         let arguments = self.arguments(call, scope)?;

@@ -364,6 +364,6 @@ impl Node {
     }
 }
 
-fn millis(span: std::time::Duration) -> Millis {
-    Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX / 4)
+fn millis(duration: std::time::Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 4)
 }

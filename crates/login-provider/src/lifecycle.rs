@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_settled_by_a_renewal_now_and_then() {
+    fn a_requested_test_is_a_renewal_at_most_once_in_the_interval() {
         let mut life = alive();
         life.request_test(s(100));
         assert_eq!(life.action(s(100)), TokenAction::Renew);

@@ -770,7 +770,7 @@ fn a_parent_goes_only_once_it_was_stopped() {
 }
 
 #[test]
-fn a_child_that_goes_takes_its_token_along_and_counts_on_as_a_dead_one() {
+fn a_collected_child_is_removed_with_its_dispatch_token_and_counts_as_dead() {
     let mut fixture = Fixture::new();
     fixture.register(&parent());
     let payload = model::Payload::default();

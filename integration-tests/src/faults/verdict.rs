@@ -43,7 +43,7 @@ pub struct Findings {
 ///
 /// # Errors
 /// The open work after the timeout.
-pub async fn settle(recorder: &Recorder) -> Result<()> {
+pub async fn await_rest(recorder: &Recorder) -> Result<()> {
     eventually(SETTLE_TIMEOUT, || async { at_rest(&recorder.snapshot()) }).await
 }
 

@@ -102,14 +102,14 @@ impl Performer {
                     reason,
                     next,
                 } => self.note_return(now, eval_id, reason, next),
-                Effect::Settled {
+                Effect::Answered {
                     eval_id,
                     job_type,
                     processing,
                     response,
                 } => {
-                    self.metrics.settled(job_type, processing, response);
-                    debug!(%eval_id, ?processing, "evaluation settled");
+                    self.metrics.answered(job_type, processing, response);
+                    debug!(%eval_id, ?processing, "evaluation answered");
                 }
             }
         }

@@ -122,7 +122,7 @@ impl Sessions {
                 change = in_flight.changed() => {
                     // While enough is granted, a grant can wait for the next ack.
                     let can_wait = change == Progress::Scheduled && !in_flight.needs(session.credit);
-                    if !can_wait && !session.settle(in_flight).await {
+                    if !can_wait && !session.send_acks(in_flight).await {
                         return "the eval-broker hung up".to_owned();
                     }
                 }
@@ -169,7 +169,7 @@ struct Session {
 impl Session {
     /// Sends acks and grants credit for the room in `in_flight`, in one message; `false`: the eval-broker is
     /// gone.
-    async fn settle(&mut self, in_flight: &InFlightEvaluations) -> bool {
+    async fn send_acks(&mut self, in_flight: &InFlightEvaluations) -> bool {
         let mut acked = Vec::new();
         while let Ok(ack) = self.acks.try_recv() {
             acked.push(ack);

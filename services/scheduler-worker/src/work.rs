@@ -145,7 +145,7 @@ impl Worker {
                 }
                 let result = self.submit(&decision.plan, drain).await?;
                 self.count(&decision, &result);
-                match run.settle(&decision.plan, &result) {
+                match run.evaluate_result(&decision.plan, &result) {
                     PlanOutcome::Done => return Ok(()),
                     PlanOutcome::RefusedTooOften => return Err(Failure::RefusedTooOften),
                     PlanOutcome::Unrefreshed => return Err(Failure::Unrefreshed),

@@ -1,4 +1,4 @@
-//! Direct changes of each event; the consequences are in [`super::settle`].
+//! Direct changes of each event; the consequences are in [`super::consequences`].
 
 use std::time::Duration;
 

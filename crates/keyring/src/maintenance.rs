@@ -16,7 +16,7 @@ use state::Snapshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::keyring::Keyring;
+use crate::gateway_keys::Keyring;
 
 /// The interval of looks. Keys change by days; a replaced key file counts within it.
 const INTERVAL: Duration = Duration::from_secs(600);

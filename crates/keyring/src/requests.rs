@@ -10,7 +10,7 @@ use tonic::Code;
 use tracing::info;
 use workload_identity::keyring::{self, KeyState};
 
-use crate::keyring::Keyring;
+use crate::gateway_keys::Keyring;
 
 impl Keyring {
     /// Makes a key that signs from now on.

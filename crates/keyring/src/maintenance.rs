@@ -47,15 +47,16 @@ pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
             Err(failure) => {
                 keyring.metrics.keyring_failures.inc();
                 let error = failure.message();
-                let (what, longest) = if *keyring.opened.borrow() {
-                    (
-                        "cannot look after the keys that sign identity tokens; retrying",
-                        BACKOFF.1,
-                    )
+                let longest = if *keyring.opened.borrow() {
+                    error!(
+                        error,
+                        "cannot maintain the keys that sign identity tokens; retrying"
+                    );
+                    BACKOFF.1
                 } else {
-                    ("not ready; reading `keyring_key_file` again", UNREADY_PAUSE)
+                    error!(error, "not ready; reading `keyring_key_file` again");
+                    UNREADY_PAUSE
                 };
-                error!(error, "{what}");
                 backoff.next(&mut rng).min(longest)
             }
         };

@@ -174,7 +174,7 @@ impl Maintenance {
                 warn!(
                     ?action,
                     error = chain(&error),
-                    "cannot maintain etcd: it is retried"
+                    "cannot maintain etcd; retrying"
                 );
                 None
             }

@@ -1,5 +1,9 @@
 //! Evaluation of expressions.
 
+mod call;
+mod template;
+mod traversal;
+
 use std::ops::Range;
 use std::sync::Arc;
 

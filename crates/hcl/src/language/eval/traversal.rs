@@ -4,9 +4,9 @@ use hcl_edit::Decorated;
 use hcl_edit::Span;
 use hcl_edit::expr::{Expression, Traversal, TraversalOperator};
 
-use super::eval::Evaluator;
-use super::scope::Scope;
-use super::value::{Value, to_number, to_text, type_name, whole};
+use super::Evaluator;
+use crate::language::scope::Scope;
+use crate::language::value::{Value, to_number, to_text, type_name, whole};
 use crate::source::Fault;
 use suggest::{hint, list};
 

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::podman::{self, Names, Registries};
 use crate::pull::{Pull, PullError, send_message};
 use crate::settings::EngineKind;
-use crate::start::failed;
+use crate::start_failure::failed;
 use crate::tasks::Docker;
 
 impl Docker {

@@ -31,6 +31,7 @@ mod records;
 mod request;
 pub mod settings;
 mod start;
+mod start_failure;
 mod stop;
 mod tasks;
 mod usage;

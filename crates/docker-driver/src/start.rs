@@ -14,6 +14,7 @@ use crate::engine::Problem;
 use crate::options::Options;
 use crate::records::{LogFiles, Record};
 use crate::request;
+use crate::start_failure::failed;
 use crate::tasks::Docker;
 
 /// Pauses between attempts to create a container whose name is taken by an earlier attempt of the
@@ -313,11 +314,4 @@ fn create_failed(problem: &Problem) -> StartError {
 
 fn engine_failed(problem: Problem) -> StartError {
     failed(problem.to_string(), true)
-}
-
-pub(crate) fn failed(message: String, recoverable: bool) -> StartError {
-    StartError::Failed {
-        message,
-        recoverable,
-    }
 }

@@ -1,3 +1,5 @@
+//! All-at-once plans: pieces, commit records, former leaders, refused parts.
+
 use applier::PlanVerification;
 use model::{EvalStatus, Evaluation, Job, Node, TriggeredBy};
 use store::Txn;

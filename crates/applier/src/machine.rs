@@ -26,7 +26,7 @@ use state::Snapshot;
 
 use crate::pending::Pending;
 use crate::piece::Piece;
-use crate::verify::verdict::{Accepted, PlanVerification};
+use crate::verify::verdict::PlanVerification;
 use history::History;
 use message::refusal;
 pub use message::{Answer, CommitId, Effect, Event, Ticket};

@@ -2,9 +2,7 @@
 //!
 //! A command calls the gateway, turns the answer into text with `render` or `json`, and prints it.
 
-use crate::args::{
-    Command, Status, alloc as alloc_args, job as job_args, job::operations as operation_args,
-};
+use crate::args::{Command, Status, event as event_args, job as job_args, system as system_args};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -44,171 +42,40 @@ pub(crate) use self::var::{LOCK_GUARD_SUBCOMMAND, lock_guard};
 /// Runs a command that calls the gateway.
 pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Error> {
     match command {
-        Command::Job(job_args::Command::Run(args)) | Command::Run(args) => {
-            job::run::run(context, args).await
-        }
-        Command::Job(job_args::Command::Plan(args)) | Command::Plan(args) => {
-            job::plan::run(context, &args).await
-        }
-        Command::Job(job_args::Command::Init(args)) | Command::Init(args) => {
-            job::init::run(context, &args)
-        }
-        Command::Job(job_args::Command::Status(args)) => job::status::run(context, &args).await,
-        Command::Job(job_args::Command::Stop(args)) | Command::Stop(args) => {
-            job::stop::run(context, args).await
-        }
-        Command::Job(job_args::Command::Inspect(args)) | Command::Inspect(args) => {
-            job::inspect::run(context, &args).await
-        }
-        Command::Job(job_args::Command::Validate(args)) | Command::Validate(args) => {
-            job::validate::run(context, &args).await
-        }
-        Command::Job(job_args::Command::Restart(args)) => {
-            Box::pin(job::restart::run(context, &args)).await
-        }
-        Command::Job(job_args::Command::Promote(args)) => job::promote::run(context, &args).await,
-        Command::Job(job_args::Command::Revert(args)) => job::revert::run(context, &args).await,
-        Command::Job(job_args::Command::History(args)) => job::history::run(context, &args).await,
-        Command::Job(job_args::Command::Tag(command)) => job::tag::run(context, &command).await,
-        Command::Job(job_args::Command::Dispatch(args)) => {
-            job::dispatch::dispatch(context, &args).await
-        }
-        Command::Job(job_args::Command::Scale(args)) => job::scale::scale(context, &args).await,
-        Command::Job(job_args::Command::ScalingEvents(args)) => {
-            job::scale::scaling_events(context, &args).await
-        }
-        Command::Job(job_args::Command::Periodic(operation_args::Periodic::Force(args))) => {
-            job::dispatch::force(context, &args).await
-        }
-        Command::Job(job_args::Command::Eval(args)) => job::eval::eval(context, &args).await,
-        Command::Job(job_args::Command::Allocs(args)) => job::lists::allocs(context, &args).await,
-        Command::Job(job_args::Command::Deployments(args)) => {
-            job::lists::deployments(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Status(args)) | Command::AllocStatus(args) => {
-            alloc::status::run(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Logs(args)) | Command::Logs(args) => {
-            alloc::logs::run(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Exec(args)) | Command::Exec(args) => {
-            alloc::exec::run(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Fs(args)) | Command::Fs(args) => {
-            Box::pin(alloc::fs::run(context, &args)).await
-        }
-        Command::Alloc(alloc_args::Command::Signal(args)) => {
-            alloc::signal::run(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Stats(args)) => alloc::stats::run(context, &args).await,
-        Command::Job(job_args::Command::Action(args)) | Command::Action(args) => {
-            Box::pin(action::run(context, &args)).await
-        }
-        Command::Alloc(alloc_args::Command::Checks(args)) => {
-            alloc::checks::run(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Restart(args)) => {
-            alloc::restart::run(context, &args).await
-        }
-        Command::Alloc(alloc_args::Command::Stop(args)) => alloc::stop::run(context, &args).await,
-        Command::Node(crate::args::node::Command::Status(args)) | Command::NodeStatus(args) => {
-            node::status(context, &args).await
-        }
-        Command::Node(crate::args::node::Command::Eligibility(args)) => {
-            node::eligibility(context, &args).await
-        }
-        Command::Node(crate::args::node::Command::Drain(args)) => {
-            node::drain::run(context, &args).await
-        }
-        Command::Node(crate::args::node::Command::Introduction(command)) => {
-            node::introduction::run(context, &command).await
-        }
-        Command::Node(crate::args::node::Command::Meta(command)) => {
-            node::meta::run(context, &command).await
-        }
-        Command::Node(crate::args::node::Command::Stats(args)) => {
-            node::control::stats(context, &args).await
-        }
-        Command::Node(crate::args::node::Command::Refresh(args)) => {
-            node::control::refresh(context, &args).await
-        }
-        Command::Node(crate::args::node::Command::Pool(command)) => {
-            node_pool::run(context, &command).await
-        }
+        Command::Job(command) => Box::pin(job::run_command(context, command)).await,
+        Command::Alloc(command) => Box::pin(alloc::run_command(context, command)).await,
+        Command::Node(command) => Box::pin(node::run_command(context, command)).await,
+        Command::Eval(command) => Box::pin(eval::run_command(context, command)).await,
+        Command::Deployment(command) => Box::pin(deployment::run_command(context, command)).await,
+        Command::Operator(command) => Box::pin(operator::run_command(context, command)).await,
         Command::Tls(command) => tls::run(context, &command),
         Command::Namespace(command) => namespace::run(context, &command).await,
-        Command::Eval(crate::args::eval::Command::List(args)) => eval::list(context, &args).await,
-        Command::Eval(crate::args::eval::Command::Status(args)) | Command::EvalStatus(args) => {
-            eval::status(context, &args).await
-        }
-        Command::Eval(crate::args::eval::Command::Delete(args)) => {
-            eval::delete(context, &args).await
-        }
-        Command::Eval(crate::args::eval::Command::Explain(args)) => {
-            eval::explain(context, &args).await
-        }
-        Command::Event(crate::args::event::Command::Stream(args)) => {
-            event::stream(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::List(args)) => {
-            deployment::list(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::Status(args)) => {
-            deployment::status(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::Promote(args)) => {
-            deployment::update::promote(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::Pause(args)) => {
-            deployment::update::pause(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::Resume(args)) => {
-            deployment::update::resume(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::Fail(args)) => {
-            deployment::update::fail(context, &args).await
-        }
-        Command::Deployment(crate::args::deployment::Command::Unblock(args)) => {
-            deployment::update::unblock(context, &args).await
-        }
-        Command::Operator(crate::args::operator::Command::Processes(args)) => {
-            operator::processes(context, &args).await
-        }
-        Command::Operator(crate::args::operator::Command::Leaders(args)) => {
-            operator::leaders(context, &args).await
-        }
+        Command::Event(event_args::Command::Stream(args)) => event::stream(context, &args).await,
         Command::Monitor(args) => Box::pin(monitor::run(context, &args)).await,
-        Command::Operator(crate::args::operator::Command::LogLevel(args)) => {
-            operator::log_level(context, &args).await
-        }
-        Command::Operator(crate::args::operator::Command::Health(args)) => {
-            operator::health(context, &args).await
-        }
-        Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
-            operator::scheduler(context, &command).await
-        }
-        Command::Operator(crate::args::operator::Command::Etcd(command)) => {
-            etcd::run(context, &command).await
-        }
-        Command::Operator(crate::args::operator::Command::Debug(args)) => {
-            Box::pin(operator::debug::run(context, &args)).await
-        }
-        Command::Operator(crate::args::operator::Command::Root(command)) => {
-            operator::root::run(context, &command).await
-        }
-        Command::Operator(crate::args::operator::Command::Snapshot(command)) => {
-            Box::pin(operator::snapshot::run(context, &command)).await
-        }
         Command::Service(command) => services::run(context, &command).await,
         Command::Plugin(command) => plugin::run(context, &command).await,
         Command::Scaling(command) => scaling::run(context, &command).await,
-        Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
+        Command::System(system_args::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Var(command) => var::run(context, &command).await,
         Command::Volume(command) => volume::run(context, &command).await,
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),
         Command::Complete(args) => complete::run(context, &args).await,
+        // Shortcuts for commands of the nouns above.
+        Command::Run(args) => job::run::run(context, args).await,
+        Command::Plan(args) => job::plan::run(context, &args).await,
+        Command::Init(args) => job::init::run(context, &args),
+        Command::Stop(args) => job::stop::run(context, args).await,
+        Command::Inspect(args) => job::inspect::run(context, &args).await,
+        Command::Validate(args) => job::validate::run(context, &args).await,
+        Command::Action(args) => Box::pin(action::run(context, &args)).await,
+        Command::AllocStatus(args) => alloc::status::run(context, &args).await,
+        Command::Logs(args) => alloc::logs::run(context, &args).await,
+        Command::Exec(args) => alloc::exec::run(context, &args).await,
+        Command::Fs(args) => Box::pin(alloc::fs::run(context, &args)).await,
+        Command::NodeStatus(args) => node::status(context, &args).await,
+        Command::EvalStatus(args) => eval::status(context, &args).await,
     }
 }
 

@@ -468,7 +468,7 @@ pub(crate) fn task_state() -> v1::TaskState {
 
 pub(crate) fn deployment() -> v1::Deployment {
     let group = v1::DeploymentGroup {
-        progress_deadline: Some(span(600)),
+        progress_deadline: Some(duration(600)),
         desired_total: 2,
         placed_allocs: 2,
         healthy_allocs: 2,
@@ -505,7 +505,7 @@ pub(crate) fn running_deployment() -> v1::Deployment {
     deployment
 }
 
-pub(crate) fn span(seconds: i64) -> prost_types::Duration {
+pub(crate) fn duration(seconds: i64) -> prost_types::Duration {
     prost_types::Duration { seconds, nanos: 0 }
 }
 

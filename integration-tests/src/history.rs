@@ -1,8 +1,9 @@
 //! Replay of the whole history from etcd's first revision, with a check of every revision.
 
 use anyhow::{Context, Result, ensure};
-use invariants::{check_at_rest, check_history};
+use invariants::check_at_rest;
 use store::{Client, ClientOptions};
+use store_test_kit::check_history;
 
 /// Statistics of a history without violations.
 #[derive(Debug)]

@@ -5,8 +5,10 @@
 //! re-export leads to the file with the definition. A file that uses a name which it re-exports
 //! depends on it. Unit tests are left out; integration tests, benchmarks and examples are not.
 //!
-//! A call of a method names no item, so it is no dependency: the `impl` of a type may be split over the
-//! files of its folder, each with the methods of one concern.
+//! A type whose `impl` blocks stand in several files makes them depend on each other by its methods: a call
+//! `self.name(…)` or `Self::name` needs the file with that method. A file and those in its own folder, `a.rs`
+//! and `a/part.rs`, may call each other's methods: the blocks of a type may be split over them. Calls on other
+//! values than `self` name no type, so they are no dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::rust_file::{Child, Reference, RustFile};
+use crate::rust_file::{Child, Impl, Reference, RustFile};
 
 /// # Errors
 /// Every group of files that need each other, by crate.
@@ -46,6 +48,9 @@ pub(crate) fn check(root: &Path, targets: Vec<PathBuf>) -> Result<()> {
 
 /// Path of a module below its crate, outermost first; empty for the crate's root.
 type ModulePath = Vec<String>;
+
+/// Module that defines a type, and its name → method → the modules that have it.
+type Methods<'a> = BTreeMap<(&'a ModulePath, &'a str), BTreeMap<&'a str, BTreeSet<&'a ModulePath>>>;
 
 struct Modules {
     files: BTreeMap<ModulePath, (PathBuf, RustFile)>,
@@ -91,18 +96,82 @@ impl Modules {
         format!("{file} needs {}", needs.join(", "))
     }
 
-    /// Returns for each module the modules that define the items it names.
+    /// Returns for each module the modules that define the items it names and the methods it calls.
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
+        let methods = self.methods();
         let edges = self.files.iter().map(|(module, (_, file))| {
             let named = file.references.iter();
             let named = named.filter_map(|reference| self.target(module, reference));
             let targets = named
                 .chain(self.used_exports(module, file))
+                .chain(self.called(module, file, &methods))
                 .filter(|target| *target != module)
                 .collect();
             (module, targets)
         });
         edges.collect()
+    }
+
+    /// Returns the modules with the methods of each type.
+    fn methods(&self) -> Methods<'_> {
+        let mut methods = Methods::new();
+        for (module, (_, file)) in &self.files {
+            for block in &file.impls {
+                let Some(key) = self.type_of(module, file, block) else {
+                    continue;
+                };
+                let of_type = methods.entry(key).or_default();
+                for method in &block.methods {
+                    of_type.entry(method).or_default().insert(module);
+                }
+            }
+        }
+        methods
+    }
+
+    /// Returns the modules with the methods that the `impl` blocks of `file` call on their own type.
+    fn called<'a>(
+        &'a self,
+        module: &ModulePath,
+        file: &'a RustFile,
+        methods: &Methods<'a>,
+    ) -> BTreeSet<&'a ModulePath> {
+        let mut targets = BTreeSet::new();
+        for block in &file.impls {
+            let key = self.type_of(module, file, block);
+            let Some(of_type) = key.and_then(|key| methods.get(&key)) else {
+                continue;
+            };
+            let called = block.calls.iter();
+            let homes = called.filter_map(|name| of_type.get(name.as_str()));
+            // Of several methods with one name, of traits, it is not known which one is called.
+            let homes = homes.filter(|homes| homes.len() == 1).flatten();
+            targets.extend(homes.filter(|home| !is_in_own_folder(module, home)));
+        }
+        targets
+    }
+
+    /// Returns the type of an `impl` block: the module that defines it, and its name there.
+    fn type_of<'a>(
+        &'a self,
+        module: &ModulePath,
+        file: &'a RustFile,
+        block: &'a Impl,
+    ) -> Option<(&'a ModulePath, &'a str)> {
+        let name = block.type_name.as_str();
+        if let Some(path) = &block.type_path {
+            let own_name = path.path.last().map_or(name, String::as_str);
+            return Some((self.target(module, path)?, own_name));
+        }
+        if file.definitions.contains(name) {
+            return Some((self.files.get_key_value(module)?.0, name));
+        }
+        let mut globs = file.globs.iter();
+        globs.find_map(|glob| {
+            let defining = self.target(module, glob)?;
+            let is_here = self.files[defining].1.definitions.contains(name);
+            is_here.then_some((defining, name))
+        })
     }
 
     /// Returns the module that defines the item to which `reference`, in `module`, leads; `None`
@@ -174,6 +243,17 @@ impl Modules {
         let defines = self.files[found].1.definitions.contains(name);
         (!glob || defines).then_some(found)
     }
+}
+
+/// Tells whether one of two modules is declared in the other's file, which is no crate's root.
+fn is_in_own_folder(one: &ModulePath, other: &ModulePath) -> bool {
+    let is_parent_of = |parent: &ModulePath, child: &ModulePath| {
+        !parent.is_empty()
+            && child
+                .split_last()
+                .is_some_and(|(_, folder)| folder == parent)
+    };
+    is_parent_of(one, other) || is_parent_of(other, one)
 }
 
 /// Returns the file of a module that `parent` declares; a crate's root keeps its modules beside it,

@@ -46,10 +46,10 @@ pub(crate) fn check_decisions(root: &Path) -> Result<()> {
 fn missing_files(root: &Path, text: &str) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        for span in line.split('`').skip(1).step_by(2) {
-            let is_file = span.contains('/') && span.ends_with(".rs") && !span.contains(' ');
-            if is_file && matches(root, span)?.is_empty() {
-                problems.push(format!("line {number}: {span} does not exist"));
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let is_file = quoted.contains('/') && quoted.ends_with(".rs") && !quoted.contains(' ');
+            if is_file && matches(root, quoted)?.is_empty() {
+                problems.push(format!("line {number}: {quoted} does not exist"));
             }
         }
     }
@@ -70,23 +70,26 @@ fn problems(root: &Path, text: &str, packages: &[PathBuf]) -> Result<Vec<String>
         }
         // Folders in which a bare file name of this line may be.
         let mut folders = Vec::new();
-        for span in line.split('`').skip(1).step_by(2) {
-            named.insert(span.trim_end_matches('/').to_owned());
-            let first = span.split('/').next().unwrap_or_default();
-            let is_path = span.contains('/') && top.contains(first) && !span.contains([' ', '*']);
-            let is_file = !span.contains(['/', ' ']) && span.ends_with(".rs");
+        for quoted in line.split('`').skip(1).step_by(2) {
+            named.insert(quoted.trim_end_matches('/').to_owned());
+            let first = quoted.split('/').next().unwrap_or_default();
+            let is_path =
+                quoted.contains('/') && top.contains(first) && !quoted.contains([' ', '*']);
+            let is_file = !quoted.contains(['/', ' ']) && quoted.ends_with(".rs");
             if is_path {
-                let found = matches(root, span)?;
+                let found = matches(root, quoted)?;
                 if found.is_empty() {
-                    problems.push(format!("line {number}: {span} does not exist"));
+                    problems.push(format!("line {number}: {quoted} does not exist"));
                 }
                 for path in found {
                     folders.extend(path.parent().map(Path::to_owned));
                     folders.push(path.with_extension(""));
                     folders.push(path);
                 }
-            } else if is_file && !folders.iter().any(|folder| folder.join(span).is_file()) {
-                problems.push(format!("line {number}: {span} is beside no path before it"));
+            } else if is_file && !folders.iter().any(|folder| folder.join(quoted).is_file()) {
+                problems.push(format!(
+                    "line {number}: {quoted} is beside no path before it"
+                ));
             }
         }
     }
@@ -112,10 +115,10 @@ fn names_in(folder: &Path) -> Result<BTreeSet<String>> {
     entries.map(name).collect()
 }
 
-/// Returns the existing paths of `span`. `<noun>` in it stands for any text without a slash.
-fn matches(root: &Path, span: &str) -> Result<Vec<PathBuf>> {
+/// Returns the existing paths of `quoted`. `<noun>` in it stands for any text without a slash.
+fn matches(root: &Path, quoted: &str) -> Result<Vec<PathBuf>> {
     let mut found = vec![root.to_owned()];
-    for part in span.split('/').filter(|part| !part.is_empty()) {
+    for part in quoted.split('/').filter(|part| !part.is_empty()) {
         let mut next = Vec::new();
         for folder in found {
             match part.split_once('<').zip(part.split_once('>')) {

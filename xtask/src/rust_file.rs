@@ -1,5 +1,5 @@
 //! One Rust source file as far as dependencies between files go: its child modules, definitions,
-//! re-exports and the paths that it names.
+//! re-exports, the paths that it names, and the methods that its types have and call.
 //!
 //! Works on tokens, not on a syntax tree: paths inside macro calls count, too.
 
@@ -19,8 +19,23 @@ pub(crate) struct RustFile {
     /// Names that the file may use without a path: types anywhere, functions and modules where
     /// they are called or begin a path.
     pub(crate) words: BTreeSet<String>,
+    pub(crate) impls: Vec<Impl>,
+    /// Modules all of whose names the file uses.
+    pub(crate) globs: Vec<Reference>,
     /// Names that a `use` gives to a path: a later path may begin with one.
     imports: BTreeMap<String, Reference>,
+}
+
+/// An `impl` block, of a trait or not.
+#[derive(Debug)]
+pub(crate) struct Impl {
+    /// Last name in the path of the type.
+    pub(crate) type_name: String,
+    /// Path of the type, where it is imported or written as one.
+    pub(crate) type_path: Option<Reference>,
+    pub(crate) methods: BTreeSet<String>,
+    /// Methods of the type that the block calls: `self.name(…)` and `Self::name`.
+    pub(crate) calls: BTreeSet<String>,
 }
 
 /// A module declared in one file and written in another.
@@ -97,6 +112,7 @@ impl RustFile {
         let mut file = Self::default();
         file.read_children(&tokens);
         file.read(&tokens, 0, true);
+        file.read_impls(&tokens);
         Ok(file)
     }
 
@@ -148,6 +164,35 @@ impl RustFile {
         }
     }
 
+    /// Reads the `impl` blocks among `tokens`, when all imports are known.
+    fn read_impls(&mut self, tokens: &[TokenTree]) {
+        for (at, token) in tokens.iter().enumerate() {
+            if !is_word(Some(token), "impl") {
+                continue;
+            }
+            let rest = &tokens[at + 1..];
+            let body = rest.iter().position(
+                |token| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace),
+            );
+            let Some(body) = body else { continue };
+            let path = implementing_type(&rest[..body]);
+            let (Some(type_name), TokenTree::Group(group)) = (path.last().cloned(), &rest[body])
+            else {
+                continue;
+            };
+            let type_path = self.reference(&path, 0).or_else(|| self.imported(&path));
+            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+            let mut calls = BTreeSet::new();
+            own_calls(&inner, &mut calls);
+            self.impls.push(Impl {
+                type_name,
+                type_path,
+                methods: methods(&inner),
+                calls,
+            });
+        }
+    }
+
     /// Reads the path that may begin at `at`; returns the position behind it.
     fn read_path(&mut self, tokens: &[TokenTree], at: usize, depth: usize) -> usize {
         let Some(first) = word(tokens.get(at)) else {
@@ -190,6 +235,9 @@ impl RustFile {
             };
             if let Some(name) = &name {
                 self.imports.insert(name.clone(), reference.clone());
+            }
+            if name.is_none() {
+                self.globs.push(reference.clone());
             }
             if public {
                 self.exports.push(Export { name, reference });
@@ -285,6 +333,56 @@ fn use_tree(
         }
         let name = renamed.or_else(|| path.last().cloned());
         found.push((path, name.filter(|_| !glob)));
+    }
+}
+
+/// Returns the path of the type in the head of an `impl`, between that word and its body.
+fn implementing_type(head: &[TokenTree]) -> Vec<String> {
+    let mut path = Vec::new();
+    let mut depth = 0_usize;
+    for (at, token) in head.iter().enumerate() {
+        let is_arrow = at >= 1 && is_punct(head.get(at - 1), '-');
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
+            TokenTree::Punct(punct) if punct.as_char() == '>' && !is_arrow => {
+                depth = depth.saturating_sub(1);
+            }
+            TokenTree::Ident(_) if depth > 0 => {}
+            TokenTree::Ident(name) if *name == "where" => break,
+            // What came before was a trait.
+            TokenTree::Ident(name) if *name == "for" => path.clear(),
+            // A lifetime.
+            TokenTree::Ident(_) if at >= 1 && is_punct(head.get(at - 1), '\'') => {}
+            TokenTree::Ident(name) if *name == "dyn" || *name == "mut" => {}
+            TokenTree::Ident(name) => path.push(name.to_string()),
+            _ => {}
+        }
+    }
+    path
+}
+
+/// Returns the names of the functions in the body of an `impl`.
+fn methods(body: &[TokenTree]) -> BTreeSet<String> {
+    let functions = (0..body.len()).filter(|at| is_word(body.get(*at), "fn"));
+    functions.filter_map(|at| word(body.get(at + 1))).collect()
+}
+
+/// Collects the methods that are called as `self.name(…)`, and named as `Self::name`.
+fn own_calls(tokens: &[TokenTree], found: &mut BTreeSet<String>) {
+    for (at, token) in tokens.iter().enumerate() {
+        if let TokenTree::Group(group) = token {
+            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+            own_calls(&inner, found);
+        }
+        if is_word(Some(token), "Self") && is_colons(tokens, at + 1) {
+            found.extend(word(tokens.get(at + 3)));
+        }
+        let is_call = matches!(tokens.get(at + 3), Some(TokenTree::Group(group))
+            if group.delimiter() == Delimiter::Parenthesis)
+            || is_colons(tokens, at + 3);
+        if is_word(Some(token), "self") && is_punct(tokens.get(at + 1), '.') && is_call {
+            found.extend(word(tokens.get(at + 2)));
+        }
     }
 }
 

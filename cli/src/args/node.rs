@@ -25,7 +25,7 @@ pub enum Command {
     Meta(meta::Command),
     /// Measure what is in use on a node's machine
     Stats(control::Stats),
-    /// Let a node look at its machine again
+    /// Run the fingerprint of a node again
     Refresh(control::Refresh),
     /// Manage node pools
     #[command(subcommand)]

@@ -4,7 +4,7 @@ pub(crate) mod update;
 
 use proto::v1;
 
-use crate::args::deployment::{List, Status};
+use crate::args::deployment::{Command, List, Status};
 use crate::args::page::Page;
 use crate::commands::job::watch::{self, Watch};
 use crate::commands::page;
@@ -16,6 +16,19 @@ use crate::monitor::{Goal, Subject, of_deployment};
 use crate::output::json::pretty;
 use crate::render;
 use crate::resolve;
+
+/// Runs a command of deployments.
+pub(super) async fn run_command(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::List(args) => list(context, &args).await,
+        Command::Status(args) => status(context, &args).await,
+        Command::Promote(args) => update::promote(context, &args).await,
+        Command::Pause(args) => update::pause(context, &args).await,
+        Command::Resume(args) => update::resume(context, &args).await,
+        Command::Fail(args) => update::fail(context, &args).await,
+        Command::Unblock(args) => update::unblock(context, &args).await,
+    }
+}
 
 pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     list_page(context, &args.page, args.verbose, args.json).await

@@ -3,7 +3,7 @@
 use proto::v1;
 
 use super::page;
-use crate::args::eval::{Delete, Explain, List, Status};
+use crate::args::eval::{Command, Delete, Explain, List, Status};
 use crate::commands::job::watch::{self, Watch};
 use crate::context::Context;
 use crate::error::Error;
@@ -16,6 +16,16 @@ use crate::resolve;
 
 /// Length of a full ID, with its hyphens.
 const FULL_ID: usize = 36;
+
+/// Runs a command of evaluations.
+pub(super) async fn run_command(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::List(args) => list(context, &args).await,
+        Command::Status(args) => status(context, &args).await,
+        Command::Explain(args) => explain(context, &args).await,
+        Command::Delete(args) => delete(context, &args).await,
+    }
+}
 
 pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let connection = &context.connection;

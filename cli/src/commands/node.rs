@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use proto::v1;
 
-use crate::args::node::{Eligibility, Status};
-use crate::commands::{local_node, page};
+use crate::args::node::{Command, Eligibility, Status};
+use crate::commands::{local_node, node_pool, page};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -18,6 +18,20 @@ use crate::json;
 use crate::output::json::pretty;
 use crate::render;
 use crate::resolve;
+
+/// Runs a command of nodes.
+pub(super) async fn run_command(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Status(args) => status(context, &args).await,
+        Command::Eligibility(args) => eligibility(context, &args).await,
+        Command::Drain(args) => drain::run(context, &args).await,
+        Command::Introduction(command) => introduction::run(context, &command).await,
+        Command::Meta(command) => meta::run(context, &command).await,
+        Command::Stats(args) => control::stats(context, &args).await,
+        Command::Refresh(args) => control::refresh(context, &args).await,
+        Command::Pool(command) => node_pool::run(context, &command).await,
+    }
+}
 
 pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
     let shown = Shown {

@@ -10,14 +10,30 @@ use proto::v1;
 use tokio::time::{Instant, sleep};
 
 use crate::args::operator::{
-    GetConfig, Health, Leaders, LogLevel, Processes, Scheduler, SetConfig,
+    Command, GetConfig, Health, Leaders, LogLevel, Processes, Scheduler, SetConfig,
 };
+use crate::commands::etcd;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::json;
 use crate::output::json::pretty;
 use crate::render;
+
+/// Runs a command of operators.
+pub(super) async fn run_command(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Leaders(args) => leaders(context, &args).await,
+        Command::Processes(args) => processes(context, &args).await,
+        Command::Health(args) => health(context, &args).await,
+        Command::LogLevel(args) => log_level(context, &args).await,
+        Command::Scheduler(command) => scheduler(context, &command).await,
+        Command::Etcd(command) => etcd::run(context, &command).await,
+        Command::Debug(args) => Box::pin(debug::run(context, &args)).await,
+        Command::Snapshot(command) => Box::pin(snapshot::run(context, &command)).await,
+        Command::Root(command) => root::run(context, &command).await,
+    }
+}
 
 pub(super) async fn leaders(context: &Context, args: &Leaders) -> Result<Exit, Error> {
     let mut leaders = context.connection.leaders().await?;

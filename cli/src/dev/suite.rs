@@ -265,7 +265,7 @@ async fn end(set: &mut JoinSet<Ended>) {
             error!(
                 service = name,
                 error = service_kit::run::chain(error.as_ref()),
-                "ended badly"
+                "service failed"
             );
         }
     }

@@ -14,7 +14,7 @@ static VARIABLE: Schema = Schema {
     refused: &[refused_block(
         "lock",
         "",
-        "locks of variables are not supported by this version of Kafila; remove it",
+        "a variable file has no lock; run a command under one with 'kafila var lock PATH COMMAND'",
     )],
     ..plain(
         "variable",
@@ -82,6 +82,6 @@ mod tests {
         let error = settings::parse::<Variable>("pth = \"a\"").unwrap_err();
         assert!(error.contains("path"), "{error}");
         let error = settings::parse::<Variable>("lock {}").unwrap_err();
-        assert!(error.contains("not supported"), "{error}");
+        assert!(error.contains("kafila var lock PATH COMMAND"), "{error}");
     }
 }

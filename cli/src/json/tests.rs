@@ -32,7 +32,7 @@ fn an_allocation() {
         time_ns: fixtures::NOW,
         previous_alloc_id: fixtures::OLD_ALLOC.to_owned(),
         previous_node_id: fixtures::NODE.to_owned(),
-        delay: Some(fixtures::span(30)),
+        delay: Some(fixtures::duration(30)),
     }];
     golden(
         "alloc.json",

@@ -8,7 +8,7 @@ use super::line::Output;
 use super::question::{Ask, Event, Goal, Next};
 use super::wait_reason;
 use crate::exit::Exit;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 use crate::render::{Style, eval};
 
 /// The state of one evaluation as printed so far.
@@ -136,7 +136,7 @@ impl EvaluationWatch {
         let id = style.id(&self.id);
         Output::Step(format!(
             "Monitoring next evaluation \"{id}\" in {}",
-            span(wait)
+            show_duration(wait)
         ))
     }
 
@@ -225,7 +225,7 @@ impl EvaluationWatch {
     /// Prints that no worker has taken the evaluation, and the likely reason.
     fn pending_reason(&self, style: &Style, is_paused: bool, out: &mut Vec<Output>) {
         let since = self.pending_since_ns.unwrap_or(style.times.now_ns);
-        let waited = span(style.times.now_ns.saturating_sub(since) / 1_000_000_000);
+        let waited = show_duration(style.times.now_ns.saturating_sub(since) / 1_000_000_000);
         let why = if is_paused {
             "the eval-broker is paused. Resume it with 'kafila operator scheduler set-config \
              -pause-eval-broker=false'"

@@ -3,7 +3,7 @@
 //! Pure: the time and the reason of the wait are arguments.
 
 use super::line::Output;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 
 /// Time without news until the first reminder: longer than a usual start of a task, and short enough that a
 /// first job that fits on no node is explained before its user gives up.
@@ -40,7 +40,7 @@ impl Reminder {
         let reason = reason.filter(|_| now_ns >= self.due_ns)?;
         self.interval_ns = (self.interval_ns * 2).min(LONGEST_NS);
         self.due_ns = now_ns.saturating_add(self.interval_ns);
-        let waited = span(now_ns.saturating_sub(since_ns) / 1_000_000_000);
+        let waited = show_duration(now_ns.saturating_sub(since_ns) / 1_000_000_000);
         Some(Output::Detail(format!(
             "Still waiting, without news for {waited}: {reason}. Ctrl-C stops watching and changes \
              nothing, as does -detach from the start"

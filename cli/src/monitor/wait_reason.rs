@@ -3,7 +3,7 @@
 use proto::v1;
 
 use crate::output::printable;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 use crate::render::Style;
 
 /// Returns the reason of an evaluation that has not ended.
@@ -16,7 +16,7 @@ pub(super) fn of_evaluation(style: &Style, evaluation: &v1::Evaluation) -> Strin
         ),
         _ if left > 0 => format!(
             "evaluation \"{id}\" is delayed and starts in {}",
-            span(left)
+            show_duration(left)
         ),
         _ => format!(
             "no scheduler has taken evaluation \"{id}\". 'kafila operator leaders' shows whether \
@@ -108,7 +108,7 @@ fn deadline(style: &Style, group: &v1::DeploymentGroup) -> String {
         / 1_000_000_000;
     match left {
         0 => String::new(),
-        _ => format!(", and {} left for progress", span(left)),
+        _ => format!(", and {} left for progress", show_duration(left)),
     }
 }
 

@@ -39,7 +39,7 @@ impl Times {
         } else {
             (ns - self.now_ns, "from now")
         };
-        format!("{} {side}", span(distance / SECOND_NS))
+        format!("{} {side}", show_duration(distance / SECOND_NS))
     }
 
     /// Returns the exact time if `verbose`, else the distance.
@@ -57,7 +57,7 @@ impl Times {
 }
 
 /// Returns a duration in its two largest units: `1h5m`, `3s`.
-pub(crate) fn span(seconds: u64) -> String {
+pub(crate) fn show_duration(seconds: u64) -> String {
     let largest = UNITS.iter().position(|(length, _)| seconds >= *length);
     let Some(largest) = largest else {
         return "0s".to_owned();

@@ -5,7 +5,7 @@ use proto::v1;
 use super::{Style, metric, task};
 use crate::output::fields::Fields;
 use crate::output::table::Table;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 
 /// The object whose allocations a table shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -357,6 +357,6 @@ pub(crate) fn one_line(alloc: &v1::Allocation, style: &Style) -> String {
         style.id(&alloc.id),
         alloc.name,
         alloc.client_status,
-        span(age)
+        show_duration(age)
     )
 }

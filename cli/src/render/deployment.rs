@@ -49,7 +49,11 @@ fn deployed(deployment: &v1::Deployment, style: &Style) -> String {
     let any = |has: fn(&v1::DeploymentGroup) -> bool| groups.iter().any(|(_, group)| has(group));
     let reverts = any(|group| group.auto_revert);
     let canaries = any(|group| group.desired_canaries > 0);
-    let deadlines = any(|group| group.progress_deadline.is_some_and(|span| span.seconds > 0));
+    let deadlines = any(|group| {
+        group
+            .progress_deadline
+            .is_some_and(|deadline| deadline.seconds > 0)
+    });
 
     let columns = [
         ("Task Group", true),

@@ -33,7 +33,7 @@ fn now(payload: &Payload, style: &Style) -> String {
     match payload {
         Payload::Job(job) => format!("version {}, {}", job.version(), job.status()),
         Payload::Allocation(alloc) => format!(
-            "{} wanted {}, is {}, on node {}",
+            "{} desired {}, client status {}, on node {}",
             alloc.name,
             alloc.desired_status,
             alloc.client_status,

@@ -55,7 +55,7 @@ pub(super) fn status_word(status: &str, stopped: bool) -> String {
 /// Formats a future time with the duration until then.
 pub(crate) fn due(ns: u64, style: &Style) -> String {
     let seconds = ns.saturating_sub(style.times.now_ns) / 1_000_000_000;
-    let duration = crate::output::time::span(seconds);
+    let duration = crate::output::time::show_duration(seconds);
     format!("{} ({duration} from now)", style.times.exact(ns))
 }
 

@@ -9,7 +9,7 @@ use crate::alloc_state::has_ended;
 use crate::output::fields::Fields;
 use crate::output::size::mib;
 use crate::output::table::Table;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 
 /// Optional columns of a list.
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,7 +154,10 @@ impl Status<'_> {
         let time = match drain.force_deadline_ns {
             0 => "no deadline".to_owned(),
             at if at <= now_ns => "deadline reached".to_owned(),
-            at => format!("deadline in {}", span((at - now_ns) / 1_000_000_000)),
+            at => format!(
+                "deadline in {}",
+                show_duration((at - now_ns) / 1_000_000_000)
+            ),
         };
         let system = if ignores {
             "; ignoring system jobs"

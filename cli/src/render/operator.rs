@@ -4,7 +4,7 @@ use proto::v1;
 
 use crate::output::fields::Fields;
 use crate::output::table::Table;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 
 /// Services that elect a leader.
 const LED: [&str; 4] = [
@@ -110,7 +110,7 @@ pub(crate) fn log_level_change(previous: &str, level: &v1::LogLevel) -> String {
 fn expires_in(level: &v1::LogLevel) -> Option<String> {
     let left = level.expires_after.as_ref()?;
     let seconds = left.seconds + i64::from(left.nanos > 0);
-    Some(span(u64::try_from(seconds).unwrap_or(0)))
+    Some(show_duration(u64::try_from(seconds).unwrap_or(0)))
 }
 
 /// Says how much was forgotten.

@@ -6,7 +6,7 @@ use super::{Style, sorted};
 use crate::output::fields::Fields;
 use crate::output::size::bytes;
 use crate::output::table::Table;
-use crate::output::time::span;
+use crate::output::time::show_duration;
 
 /// Returns the table of what tasks use, or a sentence if that is unknown.
 pub(crate) fn tasks(stats: &v1::GetAllocationStatsResponse) -> String {
@@ -49,7 +49,7 @@ pub(crate) fn host(usage: &v1::NodeUsage, style: &Style) -> String {
     let memory = usage.memory.unwrap_or_default();
     let mut fields = Fields::new();
     fields
-        .add("Uptime", span(usage.uptime_seconds))
+        .add("Uptime", show_duration(usage.uptime_seconds))
         .add("CPU", format!("{:.0} MHz", usage.cpu_mhz))
         .add(
             "Cores Busy",

@@ -35,8 +35,8 @@ fn lines(text: &str) -> Vec<Line> {
         match (&mut block, line) {
             (None, "```sh") => block = Some(String::new()),
             (None, line) => {
-                let spans = line.split('`').skip(1).step_by(2);
-                found.extend(spans.flat_map(|span| commands(span, false)));
+                let quoted = line.split('`').skip(1).step_by(2);
+                found.extend(quoted.flat_map(|text| commands(text, false)));
             }
             (Some(commands_of), "```") => {
                 found.extend(commands(commands_of, true));

@@ -14,9 +14,9 @@ mod fixtures;
 
 mod command;
 mod gateway;
-mod hand;
 mod state;
 
+mod alloc_commands;
 mod alloc_exec;
 mod alloc_logs;
 mod alloc_status;

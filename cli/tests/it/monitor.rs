@@ -190,7 +190,7 @@ async fn each_process_of_a_cluster_serves_its_log_and_level() {
         run.at(&gateway).await.ended(0);
         loop {
             let line = next().await;
-            if line.contains("DEBUG") && line.contains("evaluation settled") {
+            if line.contains("DEBUG") && line.contains("evaluation answered") {
                 break;
             }
         }

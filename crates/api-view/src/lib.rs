@@ -10,6 +10,7 @@ mod scale_status;
 mod scaling_policy;
 pub mod service;
 pub mod service_index;
+mod signing_key;
 mod volume;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use state::{AllocView, GroupSummary, Snapshot};
 pub use explanation::explanation;
 pub use scale_status::scale_status;
 pub use scaling_policy::scaling_policy;
+pub use signing_key::{signing_key, signing_keys};
 pub use volume::volume;
 
 /// Returns the current job.

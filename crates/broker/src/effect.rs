@@ -36,7 +36,7 @@ pub enum Effect {
         next: Option<Timestamp>,
     },
     /// A delivery was answered; for metrics.
-    Settled {
+    Answered {
         eval_id: EvalId,
         job_type: JobType,
         /// From the last delivery to the outcome.

@@ -9,7 +9,7 @@
 //! change feed that brings the job's next evaluation.
 //!
 //! In reading order: [`event`] and [`effect`] are the interface; [`config`] has the timeouts;
-//! `broker` is the state machine; `queues` holds deliverable evaluations, `sessions` the workers'
+//! `machine` is the state machine; `queues` holds deliverable evaluations, `sessions` the workers'
 //! streams, `blocked` the evaluations that wait for capacity, [`free_capacity`] tells which of them a gain may
 //! help; [`facts`] reads the replica; [`outcome`] makes the writes.
 //!
@@ -17,13 +17,13 @@
 //! at a time, answered by token with ack or nack.
 
 mod blocked;
-mod broker;
 pub mod config;
 pub mod effect;
 mod entry;
 pub mod event;
 pub mod facts;
 pub mod free_capacity;
+mod machine;
 pub mod outcome;
 mod queues;
 mod sessions;
@@ -32,10 +32,10 @@ pub mod token;
 #[cfg(test)]
 mod tests;
 
-pub use broker::{Broker, Stats};
 pub use config::Config;
 pub use effect::{Delivery, Effect, NotOutstanding, ReturnReason};
 pub use entry::State;
 pub use event::{BlockedOn, Event, Fact, JobTypes, OpenEval, RequestId, SessionId};
 pub use free_capacity::{Asks, FreeCapacity};
+pub use machine::{Broker, Stats};
 pub use token::Token;

@@ -254,7 +254,7 @@ impl Services {
                 },
             };
             match done {
-                Ok(()) => info!(?step, "service in Consul"),
+                Ok(()) => info!(?step, "service or check changed in Consul"),
                 // The next requests would fail as well, each after its timeout.
                 Err(failure) if failure.is_transient() => return Err(failure),
                 Err(failure) => {

@@ -175,30 +175,10 @@ fn token(secret: &str, ends: Option<Instant>) -> Value {
     });
     if let Some(ends) = ends {
         let left = ends.saturating_duration_since(Instant::now());
-        let end = std::time::UNIX_EPOCH.elapsed().unwrap_or_default() + left;
-        token["ExpirationTime"] = rfc3339(end.as_secs()).into();
+        let end = jiff::Timestamp::now() + left;
+        token["ExpirationTime"] = end.to_string().into();
     }
     token
-}
-
-/// Seconds since 1970 as a date.
-fn rfc3339(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Source: Howard Hinnant's algorithm for days and civil dates.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 fn claims(jwt: &str) -> Option<Value> {

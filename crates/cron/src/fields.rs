@@ -117,8 +117,8 @@ pub(crate) fn parse(text: &str) -> Result<Expression, InvalidCron> {
 }
 
 fn named(name: &str) -> Result<Expression, InvalidCron> {
-    if let Some(span) = name.strip_prefix("every ") {
-        return every(span.trim());
+    if let Some(duration) = name.strip_prefix("every ") {
+        return every(duration.trim());
     }
     let expression = match name {
         "yearly" | "annually" => "0 0 1 1 *",
@@ -136,7 +136,7 @@ fn named(name: &str) -> Result<Expression, InvalidCron> {
     parse(expression)
 }
 
-/// Reads a span in hours, minutes and seconds, as in `1h30m`.
+/// Reads a duration in hours, minutes and seconds, as in `1h30m`.
 fn every(text: &str) -> Result<Expression, InvalidCron> {
     let wrong = || {
         InvalidCron(format!(
@@ -239,18 +239,18 @@ fn week_days(text: &str) -> Result<Vec<WeekDay>, InvalidCron> {
 
 /// Reads one part of a list: `*`, `5`, `1-5`, each perhaps with a step, as in `*/15`.
 fn range(kind: &Kind, part: &str) -> Result<impl Iterator<Item = i64> + use<>, InvalidCron> {
-    let (span, step) = match part.split_once('/') {
-        Some((span, step)) => (span, Some(step)),
+    let (bounds, step) = match part.split_once('/') {
+        Some((bounds, step)) => (bounds, Some(step)),
         None => (part, None),
     };
-    let (from, to) = if is_any(span) {
+    let (from, to) = if is_any(bounds) {
         // 7 is 0 again: a step through all days of the week does not go there.
         let largest = kind.largest - i64::from(kind.name == WEEK_DAY.name);
         (kind.least, largest)
-    } else if let Some((from, to)) = span.split_once('-') {
+    } else if let Some((from, to)) = bounds.split_once('-') {
         (one(kind, from)?, one(kind, to)?)
     } else {
-        let from = one(kind, span)?;
+        let from = one(kind, bounds)?;
         // `5/15`: from 5 on.
         (from, if step.is_some() { kind.largest } else { from })
     };

@@ -53,9 +53,12 @@ impl Schedule {
     pub fn next(&self, after: i64, zone: &Zone) -> Option<i64> {
         let first = after.checked_add(1)?;
         match &self.0 {
-            Expression::Every(span) => {
-                let span = i64::try_from(span.as_secs()).ok()?;
-                after.div_euclid(span).checked_add(1)?.checked_mul(span)
+            Expression::Every(duration) => {
+                let duration = i64::try_from(duration.as_secs()).ok()?;
+                after
+                    .div_euclid(duration)
+                    .checked_add(1)?
+                    .checked_mul(duration)
             }
             Expression::Fields(fields) => next(fields, first, &zone.0),
         }
@@ -63,7 +66,7 @@ impl Schedule {
 
     /// Returns the last time that is after `after` and not after `until`; `None`: there is none.
     ///
-    /// Units: Unix seconds, all of them. Takes as many looks as the span has bits.
+    /// Units: Unix seconds, all of them. Takes as many looks as the interval has bits.
     pub fn last(&self, after: i64, until: i64, zone: &Zone) -> Option<i64> {
         let in_time = |time: &i64| *time <= until;
         let mut last = self.next(after, zone).filter(in_time)?;

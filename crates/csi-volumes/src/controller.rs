@@ -14,8 +14,8 @@ use state::Snapshot;
 use tonic::Status;
 use tracing::warn;
 
-use crate::csi_volumes::CsiVolumes;
 use crate::messages::{create_request, created, external_volume, snapshot_view};
+use crate::requests::CsiVolumes;
 
 /// A failed call: the node's or the plugin's own status.
 #[derive(Debug, thiserror::Error)]

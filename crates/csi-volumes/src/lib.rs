@@ -5,8 +5,8 @@
 //! decides; attachments of volumes to nodes are those of the node gateway.
 
 mod controller;
-mod csi_volumes;
 mod messages;
 mod registration;
+mod requests;
 
-pub use csi_volumes::CsiVolumes;
+pub use requests::CsiVolumes;

@@ -11,7 +11,7 @@ use service_kit::current_trace_parent;
 use state::Snapshot;
 use tracing::info;
 
-use crate::csi_volumes::CsiVolumes;
+use crate::requests::CsiVolumes;
 
 impl CsiVolumes {
     /// Registers a volume, or changes a registered one.

@@ -8,7 +8,7 @@ use model::{AllocId, ExitResult};
 use task_drivers::{DriverAddress, TaskConfig, TaskId};
 
 use crate::options::Options;
-use crate::settings::{Brand, Settings};
+use crate::settings::{EngineKind, Settings};
 
 /// The label by which log shippers and scripts for Nomad find an allocation.
 const ALLOC: &str = "com.hashicorp.nomad.alloc_id";
@@ -97,9 +97,9 @@ pub(crate) struct Found {
     pub(crate) address: Option<DriverAddress>,
 }
 
-pub(crate) fn found(inspected: ContainerInspectResponse, brand: Brand) -> Found {
-    let state = state(&inspected, brand);
-    let address = address(&inspected, brand);
+pub(crate) fn found(inspected: ContainerInspectResponse, kind: EngineKind) -> Found {
+    let state = state(&inspected, kind);
+    let address = address(&inspected, kind);
     let pid = inspected.state.as_ref().and_then(|state| state.pid);
     let config = inspected.config.unwrap_or_default();
     Found {
@@ -116,7 +116,7 @@ pub(crate) fn found(inspected: ContainerInspectResponse, brand: Brand) -> Found 
 
 /// Returns the address in the first network by name that has one. Source: Nomad's public behaviour, which
 /// advertises addresses of all networks but the engine's own.
-fn address(inspected: &ContainerInspectResponse, brand: Brand) -> Option<DriverAddress> {
+fn address(inspected: &ContainerInspectResponse, kind: EngineKind) -> Option<DriverAddress> {
     let settings = inspected.network_settings.as_ref()?;
     let networks: BTreeMap<_, _> = settings.networks.iter().flatten().collect();
     let (name, host) = networks.into_iter().find_map(|(name, endpoint)| {
@@ -135,12 +135,12 @@ fn address(inspected: &ContainerInspectResponse, brand: Brand) -> Option<DriverA
     }
     Some(DriverAddress {
         host,
-        is_advertised: name != brand.own_network(),
+        is_advertised: name != kind.own_network(),
         ports,
     })
 }
 
-fn state(inspected: &ContainerInspectResponse, brand: Brand) -> State {
+fn state(inspected: &ContainerInspectResponse, kind: EngineKind) -> State {
     let state = inspected.state.clone().unwrap_or_default();
     match state.status {
         Some(Status::CREATED) if state.exit_code.unwrap_or(0) == 0 => return State::Created,
@@ -149,7 +149,7 @@ fn state(inspected: &ContainerInspectResponse, brand: Brand) -> State {
     }
     let code = i32::try_from(state.exit_code.unwrap_or(-1)).unwrap_or(-1);
     let error = state.error.unwrap_or_default();
-    let title = brand.title();
+    let title = kind.title();
     let message = match (code, error.is_empty()) {
         (_, false) => format!("{title}: {error}"),
         (0, true) => String::new(),
@@ -217,7 +217,7 @@ mod tests {
                 }),
                 ..ContainerInspectResponse::default()
             };
-            address(&inspected, Brand::Docker)
+            address(&inspected, EngineKind::Docker)
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[("host", "")]), None);
@@ -248,7 +248,7 @@ mod tests {
                 }),
                 ..ContainerInspectResponse::default()
             };
-            state(&inspected, Brand::Docker)
+            state(&inspected, EngineKind::Docker)
         };
         assert_eq!(of(Status::CREATED, 0, false), State::Created);
         for status in [Status::RUNNING, Status::PAUSED, Status::RESTARTING] {

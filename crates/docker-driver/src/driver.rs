@@ -13,7 +13,7 @@ use crate::tasks::Docker;
 
 impl Driver for Docker {
     fn name(&self) -> &'static str {
-        self.settings.brand.name()
+        self.settings.engine_kind.name()
     }
 
     fn fingerprint(&self) -> Fingerprint {

@@ -15,7 +15,7 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::StreamExt;
 
 use crate::container::{self, Found};
-use crate::settings::Brand;
+use crate::settings::EngineKind;
 
 /// Timeout for the head of an answer. The engine serializes starts, so a busy one takes long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
@@ -87,15 +87,15 @@ fn status_of(status: u16, message: &str) -> u16 {
 
 #[derive(Debug)]
 pub(crate) struct Engine {
-    brand: Brand,
+    kind: EngineKind,
     socket: PathBuf,
     client: Mutex<Option<Docker>>,
 }
 
 impl Engine {
-    pub(crate) fn new(brand: Brand, socket: PathBuf) -> Self {
+    pub(crate) fn new(kind: EngineKind, socket: PathBuf) -> Self {
         Self {
-            brand,
+            kind,
             socket,
             client: Mutex::default(),
         }
@@ -131,7 +131,7 @@ impl Engine {
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Found>, Problem> {
         let client = self.client().await?;
         match client.inspect_container(name, None).await {
-            Ok(inspected) => Ok(Some(container::found(inspected, self.brand))),
+            Ok(inspected) => Ok(Some(container::found(inspected, self.kind))),
             Err(error) => match error.into() {
                 Problem::NotFound(_) => Ok(None),
                 problem => Err(problem),

@@ -178,7 +178,7 @@ impl Drop for Running {
             } else {
                 warn!(
                     container,
-                    "a command without a caller cannot be killed: it is not a process here"
+                    "cannot kill a command whose caller is gone: the engine's process id is not of this machine"
                 );
             }
         });

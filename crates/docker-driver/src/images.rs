@@ -9,8 +9,8 @@ use crate::image::{self, Image};
 use crate::options::Options;
 use crate::podman::{self, Names, Registries};
 use crate::pull::{Pull, PullError, send_message};
-use crate::settings::Brand;
-use crate::start::failed;
+use crate::settings::EngineKind;
+use crate::start_failure::failed;
 use crate::tasks::Docker;
 
 impl Docker {
@@ -20,9 +20,9 @@ impl Docker {
         config: &TaskConfig,
         options: &Options,
     ) -> Result<String, StartError> {
-        let names = match self.settings.brand {
-            Brand::Docker => Names::one(image::plain(&options.image)),
-            Brand::Podman => podman::names(&options.image, &Registries::read()),
+        let names = match self.settings.engine_kind {
+            EngineKind::Docker => Names::one(image::plain(&options.image)),
+            EngineKind::Podman => podman::names(&options.image, &Registries::read()),
         };
         for name in &names.local {
             let image = Image::parse(name).map_err(StartError::Config)?;

@@ -31,11 +31,12 @@ mod records;
 mod request;
 pub mod settings;
 mod start;
+mod start_failure;
 mod stop;
 mod tasks;
 mod usage;
 mod wait;
 
 pub use config::EngineConfig;
-pub use settings::{Brand, Settings};
+pub use settings::{EngineKind, Settings};
 pub use tasks::Docker;

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use crate::container;
 use crate::engine::Problem;
 use crate::podman;
-use crate::settings::Brand;
+use crate::settings::EngineKind;
 use crate::tasks::Docker;
 
 /// Timeout of a probe. A healthy engine takes milliseconds.
@@ -53,7 +53,7 @@ impl Docker {
         let description = if socket.exists() {
             problem.to_string()
         } else {
-            let title = self.settings.brand.title();
+            let title = self.settings.engine_kind.title();
             format!("no {title} socket at {}", socket.display())
         };
         Fingerprint {
@@ -67,8 +67,8 @@ impl Docker {
     async fn attributes(&self) -> Result<BTreeMap<String, String>, Problem> {
         let client = self.engine.client().await?;
         let (version, about) = (client.version().await?, client.info().await?);
-        let brand = self.settings.brand;
-        if brand == Brand::Podman {
+        let kind = self.settings.engine_kind;
+        if kind == EngineKind::Podman {
             let version = version.version.unwrap_or_default();
             let attributes = podman::attributes(version, &about, &self.settings.config);
             return Ok(attributes);
@@ -90,7 +90,7 @@ impl Docker {
         Ok(attributes
             .into_iter()
             .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| (format!("driver.{}{name}", brand.name()), value))
+            .map(|(name, value)| (format!("driver.{}{name}", kind.name()), value))
             .collect())
     }
 

@@ -3,13 +3,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use model::AllocId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use task_drivers::{DriverAddress, TaskId};
+use task_drivers::{AttemptDirs, DriverAddress, TaskId};
 
 const RECORD: &str = "container.json";
 const POSITION: &str = "logs.json";
@@ -35,28 +34,23 @@ pub(crate) struct LogFiles {
 
 #[derive(Debug)]
 pub(crate) struct Records {
-    base: PathBuf,
+    attempts: AttemptDirs,
 }
 
 impl Records {
     pub(crate) fn new(base: PathBuf) -> Self {
-        Self { base }
+        Self {
+            attempts: AttemptDirs::new(base),
+        }
     }
 
     pub(crate) fn directory(&self, id: &TaskId) -> PathBuf {
-        self.base
-            .join(id.alloc_id.to_string())
-            .join(&id.task)
-            .join(id.attempt.to_string())
+        self.attempts.directory(id)
     }
 
     /// Writes an attempt's record. The directory is for the agent's user alone.
     pub(crate) fn put(&self, id: &TaskId, record: &Record) -> io::Result<()> {
-        let directory = self.directory(id);
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)?;
+        let directory = self.attempts.create(id)?;
         write(&directory.join(RECORD), record, true)
     }
 
@@ -90,40 +84,15 @@ impl Records {
     }
 
     pub(crate) fn remove(&self, id: &TaskId) -> io::Result<()> {
-        let directory = self.directory(id);
-        match fs::remove_dir_all(&directory) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        // The directories of the task and the allocation, if this was their last attempt.
-        for parent in directory.ancestors().skip(1).take(2) {
-            if fs::remove_dir(parent).is_err() {
-                break;
-            }
-        }
-        Ok(())
+        self.attempts.remove(id)
     }
 
     pub(crate) fn all(&self) -> Vec<TaskId> {
-        let allocs = list(&self.base);
-        let ids = allocs.iter().filter_map(|name| name.parse().ok());
-        ids.flat_map(|alloc_id| self.of(alloc_id)).collect()
+        self.attempts.all()
     }
 
     pub(crate) fn of(&self, alloc_id: AllocId) -> Vec<TaskId> {
-        let alloc = self.base.join(alloc_id.to_string());
-        let mut found = Vec::new();
-        for task in list(&alloc) {
-            let attempts = list(&alloc.join(&task));
-            for attempt in attempts.iter().filter_map(|name| name.parse().ok()) {
-                found.push(TaskId {
-                    alloc_id,
-                    task: task.clone(),
-                    attempt,
-                });
-            }
-        }
-        found
+        self.attempts.of(alloc_id)
     }
 }
 
@@ -144,11 +113,4 @@ fn write(file: &Path, value: &impl Serialize, is_durable: bool) -> io::Result<()
 
 fn read<T: DeserializeOwned>(file: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
-}
-
-fn list(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten();
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect()
 }

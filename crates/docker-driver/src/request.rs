@@ -24,7 +24,7 @@ use self::parts::{map, some, text};
 use crate::container;
 use crate::image::{self, Image};
 use crate::options::Options;
-use crate::settings::{Brand, Settings};
+use crate::settings::{EngineKind, Settings};
 
 /// Returns the request, or the invalid option and how to correct it.
 pub(crate) fn create(
@@ -110,7 +110,7 @@ fn log_config(options: &Options, settings: &Settings) -> Result<HostConfigLogCon
         return Err("option logging has both type and driver: write type alone".to_owned());
     }
     // Podman writes the log to this file of the host.
-    if settings.brand == Brand::Podman && logging.config.contains_key("path") {
+    if settings.engine_kind == EngineKind::Podman && logging.config.contains_key("path") {
         mounts::allow_volumes(settings, "option logging: \"path\"")?;
     }
     Ok(HostConfigLogConfig {

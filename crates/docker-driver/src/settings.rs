@@ -7,13 +7,13 @@ use crate::config::EngineConfig;
 
 /// The program behind the socket; each has a driver of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brand {
+pub enum EngineKind {
     Docker,
     /// It serves the API of Docker's engine, with other defaults.
     Podman,
 }
 
-impl Brand {
+impl EngineKind {
     /// Returns the driver's name in jobs.
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Brand {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    pub brand: Brand,
+    pub engine_kind: EngineKind,
     pub config: EngineConfig,
     /// Directory of the attempts' records; private to the agent.
     pub state_dir: PathBuf,
@@ -54,7 +54,7 @@ impl Settings {
     /// Returns settings of a Docker Engine, with the defaults of the operator's part.
     pub fn new(state_dir: PathBuf, node_id: String) -> Self {
         Self {
-            brand: Brand::Docker,
+            engine_kind: EngineKind::Docker,
             config: EngineConfig::default(),
             state_dir,
             node_id,
@@ -64,7 +64,7 @@ impl Settings {
 
     /// Returns the full name of a setting of the driver, as in `drivers.docker.volumes`.
     pub(crate) fn setting(&self, name: &str) -> String {
-        format!("drivers.{}.{name}", self.brand.name())
+        format!("drivers.{}.{name}", self.engine_kind.name())
     }
 
     /// Returns the age from which a container of this node without a record is removed; `None`: never.

@@ -14,6 +14,7 @@ use crate::engine::Problem;
 use crate::options::Options;
 use crate::records::{LogFiles, Record};
 use crate::request;
+use crate::start_failure::failed;
 use crate::tasks::Docker;
 
 /// Pauses between attempts to create a container whose name is taken by an earlier attempt of the
@@ -36,7 +37,7 @@ impl Docker {
     pub(crate) async fn start_task(&self, mut config: TaskConfig) -> Result<(), StartError> {
         let id = config.id.clone();
         if !self.settings.config.enabled {
-            let name = self.settings.brand.name();
+            let name = self.settings.engine_kind.name();
             let message = format!("driver {name} is not enabled on this node");
             return Err(StartError::Config(message));
         }
@@ -46,7 +47,7 @@ impl Docker {
                 id.task
             )));
         }
-        let options = crate::config_block::read(&config, self.settings.brand)?;
+        let options = crate::config_block::read(&config, self.settings.engine_kind)?;
         let own_files = self.network_files(&mut config, &options)?;
         let body = request::create(&config, &options, &self.settings);
         let mut body = body.map_err(StartError::Config)?;
@@ -157,7 +158,7 @@ impl Docker {
                     let message = format!(
                         "a container that Kafila did not make has the name {name}: remove it with \
                          {} rm",
-                        self.settings.brand.name()
+                        self.settings.engine_kind.name()
                     );
                     return Err(failed(message, true));
                 }
@@ -255,7 +256,7 @@ impl Docker {
         // Not a reason to give a task up: waiting for its exit asks again.
         Recovery::Running {
             note: problem.map(|problem| {
-                let title = self.settings.brand.title();
+                let title = self.settings.engine_kind.title();
                 format!("{title} does not answer yet: {problem}")
             }),
         }
@@ -313,11 +314,4 @@ fn create_failed(problem: &Problem) -> StartError {
 
 fn engine_failed(problem: Problem) -> StartError {
     failed(problem.to_string(), true)
-}
-
-pub(crate) fn failed(message: String, recoverable: bool) -> StartError {
-    StartError::Failed {
-        message,
-        recoverable,
-    }
 }

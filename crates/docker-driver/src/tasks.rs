@@ -34,7 +34,7 @@ impl Docker {
             "disabled"
         };
         Self {
-            engine: Engine::new(settings.brand, settings.config.socket.clone()),
+            engine: Engine::new(settings.engine_kind, settings.config.socket.clone()),
             records: Records::new(settings.state_dir.clone()),
             pulls: Pulls::default(),
             making_image: tokio::sync::Mutex::default(),

@@ -14,7 +14,7 @@ use model::{AllocId, ExitResult};
 use prost::Message as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use task_drivers::{DriverAddress, ProcessId, TaskId};
+use task_drivers::{AttemptDirs, DriverAddress, ProcessId, TaskId};
 
 use crate::connect::Facts;
 use crate::wire::drivers::TaskHandle;
@@ -50,15 +50,18 @@ pub(crate) struct TaskRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     base: PathBuf,
+    attempts: AttemptDirs,
 }
 
 impl Records {
     pub(crate) fn new(base: PathBuf) -> Self {
-        Self { base }
+        let attempts = AttemptDirs::new(base.join("tasks"));
+        Self { base, attempts }
     }
 
     pub(crate) fn put_plugin(&self, record: &PluginRecord) -> io::Result<()> {
-        make(&self.base)?;
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.base)?;
         write(&self.base.join(PLUGIN), &serde_json::to_vec(record)?)
     }
 
@@ -67,14 +70,12 @@ impl Records {
     }
 
     pub(crate) fn directory(&self, id: &TaskId) -> PathBuf {
-        let alloc = self.base.join("tasks").join(id.alloc_id.to_string());
-        alloc.join(&id.task).join(id.attempt.to_string())
+        self.attempts.directory(id)
     }
 
     /// Writes the record of a task that is about to be started.
     pub(crate) fn put(&self, id: &TaskId, record: &TaskRecord) -> io::Result<()> {
-        let directory = self.directory(id);
-        make(&directory)?;
+        let directory = self.attempts.create(id)?;
         write(&directory.join(TASK), &serde_json::to_vec(record)?)
     }
 
@@ -113,25 +114,15 @@ impl Records {
     }
 
     pub(crate) fn remove(&self, id: &TaskId) -> io::Result<()> {
-        let directory = self.directory(id);
         let mut tries = 0;
         loop {
             tries += 1;
-            match fs::remove_dir_all(&directory) {
-                Ok(()) => break,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            match self.attempts.remove(id) {
                 // The process that copies the output may be making its files.
                 Err(_) if tries < REMOVE_TRIES => std::thread::sleep(REMOVE_PAUSE),
-                Err(error) => return Err(error),
+                result => return result,
             }
         }
-        // The directories of the task and the allocation, if this was their last attempt.
-        for parent in directory.ancestors().skip(1).take(2) {
-            if fs::remove_dir(parent).is_err() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Returns whether a task has not ended, as far as is known.
@@ -140,31 +131,12 @@ impl Records {
     }
 
     pub(crate) fn all(&self) -> Vec<TaskId> {
-        let allocs = list(&self.base.join("tasks"));
-        let ids = allocs.iter().filter_map(|name| name.parse().ok());
-        ids.flat_map(|alloc_id| self.of(alloc_id)).collect()
+        self.attempts.all()
     }
 
     pub(crate) fn of(&self, alloc_id: AllocId) -> Vec<TaskId> {
-        let alloc = self.base.join("tasks").join(alloc_id.to_string());
-        let mut found = Vec::new();
-        for task in list(&alloc) {
-            let attempts = list(&alloc.join(&task));
-            for attempt in attempts.iter().filter_map(|name| name.parse().ok()) {
-                found.push(TaskId {
-                    alloc_id,
-                    task: task.clone(),
-                    attempt,
-                });
-            }
-        }
-        found
+        self.attempts.of(alloc_id)
     }
-}
-
-fn make(directory: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(directory)
 }
 
 /// Replaces a file as a whole, and waits for the disk.
@@ -184,13 +156,6 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
-fn list(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten();
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect()
 }
 
 #[cfg(test)]
@@ -225,6 +190,7 @@ mod tests {
         records.remove(&id).unwrap();
         records.remove(&id).unwrap();
         assert!(records.all().is_empty());
-        assert_eq!(list(&folder.path().join("tasks")).len(), 0);
+        let mut left = fs::read_dir(folder.path().join("tasks")).unwrap();
+        assert!(left.next().is_none());
     }
 }

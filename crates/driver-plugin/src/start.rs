@@ -54,7 +54,7 @@ impl Plugin {
             answer = &mut answering => answer,
             () = config.cancel.cancelled() => {
                 // What has started already ends at once.
-                let _ = self.settle(&instance, &id).await;
+                let _ = self.clear_unconfirmed(&instance, &id).await;
                 // The driver goes on without its caller, and may start the task yet: it is removed after that.
                 let _ = timeout(instance.timing.work_limit, answering).await;
                 self.clear(&id).await;
@@ -178,11 +178,11 @@ impl Plugin {
     async fn clear(&self, id: &TaskId) {
         let deadline = Instant::now() + self.settings.timing.ready_limit;
         loop {
-            let settled = match self.ready().await {
-                Ok(instance) => self.settle(&instance, id).await,
+            let cleared = match self.ready().await {
+                Ok(instance) => self.clear_unconfirmed(&instance, id).await,
                 Err(reason) => Some(Unattached::Unknown(reason)),
             };
-            match settled {
+            match cleared {
                 None => return self.remove_record(id).await,
                 Some(reason) if Instant::now() >= deadline => {
                     warn!(%id, ?reason, "cannot remove a task that did not start");

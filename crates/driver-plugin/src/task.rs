@@ -65,7 +65,7 @@ impl Plugin {
             return Err(Unattached::Lost("there is no record of it".to_owned()));
         };
         let Some(handle) = self.records.handle(id) else {
-            let reason = self.settle(instance, id).await;
+            let reason = self.clear_unconfirmed(instance, id).await;
             return Err(reason
                 .unwrap_or_else(|| Unattached::Lost("its start was not confirmed".to_owned())));
         };
@@ -94,7 +94,11 @@ impl Plugin {
     }
 
     /// Destroys what an unconfirmed start may have left. Returns why it cannot.
-    pub(crate) async fn settle(&self, instance: &Instance, id: &TaskId) -> Option<Unattached> {
+    pub(crate) async fn clear_unconfirmed(
+        &self,
+        instance: &Instance,
+        id: &TaskId,
+    ) -> Option<Unattached> {
         match instance.destroy(&plugin_id(id), true).await {
             Ok(()) => None,
             Err(error) => Some(Unattached::Unknown(format!(

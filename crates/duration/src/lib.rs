@@ -72,8 +72,8 @@ pub fn parse_setting(text: &str) -> Result<Duration, InvalidDuration> {
 }
 
 /// Writes the duration of a setting: a whole number of the largest unit that fits, `90s`, `7d`.
-pub fn show_setting(span: Duration) -> String {
-    let nanoseconds = span.as_nanos();
+pub fn show_setting(duration: Duration) -> String {
+    let nanoseconds = duration.as_nanos();
     if nanoseconds == 0 {
         return "0s".to_owned();
     }
@@ -186,9 +186,9 @@ fn invalid(text: &str, reason: String) -> InvalidDuration {
     }
 }
 
-/// Writes `span` as Go prints it: `1h30m0s`, `1.5s`, `250ms`.
-pub fn show(span: Duration) -> String {
-    let nanoseconds = span.as_nanos();
+/// Writes `duration` as Go prints it: `1h30m0s`, `1.5s`, `250ms`.
+pub fn show(duration: Duration) -> String {
+    let nanoseconds = duration.as_nanos();
     if nanoseconds == 0 {
         return "0s".to_owned();
     }
@@ -201,7 +201,7 @@ pub fn show(span: Duration) -> String {
             return format!("{}{unit}", decimal(nanoseconds, scale));
         }
     }
-    let seconds = span.as_secs();
+    let seconds = duration.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
     let rest = decimal(nanoseconds % 60_000_000_000, 1_000_000_000);
     match (hours, minutes) {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn settings_are_shown_in_the_largest_unit_that_fits() {
-        for (text, span) in [
+        for (text, duration) in [
             ("0s", Duration::ZERO),
             ("1ns", Duration::from_nanos(1)),
             ("1500us", Duration::from_micros(1_500)),
@@ -320,8 +320,8 @@ mod tests {
             ("36h", Duration::from_secs(129_600)),
             ("1d", Duration::from_secs(86_400)),
         ] {
-            assert_eq!(show_setting(span), text);
-            assert_eq!(parse_setting(text), Ok(span));
+            assert_eq!(show_setting(duration), text);
+            assert_eq!(parse_setting(text), Ok(duration));
         }
     }
 

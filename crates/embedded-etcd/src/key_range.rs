@@ -10,7 +10,7 @@ pub enum KeyRange {
     /// This key alone.
     One(Bytes),
     /// From `start` up to but not including `end`; nothing when `start >= end`.
-    Span { start: Bytes, end: Bytes },
+    Range { start: Bytes, end: Bytes },
     /// This key and all after it.
     From(Bytes),
 }
@@ -26,7 +26,7 @@ impl KeyRange {
         match &end[..] {
             [] => Self::One(start),
             [0] => Self::From(start),
-            _ => Self::Span { start, end },
+            _ => Self::Range { start, end },
         }
     }
 
@@ -35,7 +35,7 @@ impl KeyRange {
     pub fn contains(&self, key: &[u8]) -> bool {
         match self {
             Self::One(one) => one == key,
-            Self::Span { start, end } => start <= key && key < &end[..],
+            Self::Range { start, end } => start <= key && key < &end[..],
             Self::From(start) => start <= key,
         }
     }
@@ -43,7 +43,7 @@ impl KeyRange {
     /// Returns true if the set can hold no key at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(self, Self::Span { start, end } if start >= end)
+        matches!(self, Self::Range { start, end } if start >= end)
     }
 
     /// The bounds for an ordered map; `None` for a set that holds nothing, for which an ordered map
@@ -52,8 +52,8 @@ impl KeyRange {
     pub fn bounds(&self) -> Option<Bounds<'_>> {
         match self {
             Self::One(key) => Some((Bound::Included(key), Bound::Included(key))),
-            Self::Span { .. } if self.is_empty() => None,
-            Self::Span { start, end } => Some((Bound::Included(start), Bound::Excluded(end))),
+            Self::Range { .. } if self.is_empty() => None,
+            Self::Range { start, end } => Some((Bound::Included(start), Bound::Excluded(end))),
             Self::From(start) => Some((Bound::Included(start), Bound::Unbounded)),
         }
     }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_tells_one_key_from_a_span_from_all_that_follow() {
+    fn the_end_tells_one_key_from_a_range_from_all_that_follow() {
         let keys: [&[u8]; 5] = [b"a", b"b", b"b\0", b"c", b"\xff"];
         let table: [(KeyRange, &[&[u8]]); 6] = [
             (range(b"b", b""), &[b"b"]),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inverted_span_has_no_bounds() {
+    fn an_inverted_range_has_no_bounds() {
         assert_eq!(range(b"c", b"b").bounds(), None);
         assert!(range(b"c", b"b").is_empty());
         assert!(!range(b"b", b"c").is_empty());

@@ -1,3 +1,5 @@
+//! Events of committed writes: their types, payloads from the past, filters.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

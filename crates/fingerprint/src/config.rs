@@ -48,7 +48,7 @@ macro_rules! config {
                 pub memory_total_mb: u64 = 0,
                 /// In MiB; 0: the size of the file system of `data_dir`.
                 pub disk_total_mb: u64 = 0,
-                /// Resources of the machine that are withheld from allocations.
+                /// Resources of the machine that allocations do not get.
                 pub reserved: $crate::ReservedConfig = Default::default(),
                 /// Cores that may be dedicated to a task, as in `0-3,7`; empty: all that the agent may run on,
                 /// except `reserved.cores`.
@@ -161,19 +161,19 @@ impl Config {
     }
 }
 
-/// Resources of the machine that are withheld from allocations.
+/// Resources of the machine that allocations do not get.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReservedConfig {
     /// In MHz, in addition to the compute of `cores`.
     pub cpu: u64,
-    /// Cores that are never dedicated to a task, as in `0-1`; their compute is withheld as well.
+    /// Cores that are never dedicated to a task, as in `0-1`; allocations do not get their compute either.
     pub cores: String,
     /// In MiB.
     pub memory_mb: u64,
     /// In MiB.
     pub disk_mb: u64,
-    /// Ports and port ranges, withheld on every address, as in `22,8000-8010`.
+    /// Ports and port ranges that allocations do not get on any address, as in `22,8000-8010`.
     pub reserved_ports: String,
 }
 
@@ -185,7 +185,7 @@ pub struct HostNetworkConfig {
     pub cidr: Option<String>,
     /// As in `eth1`: every address of this interface.
     pub interface: Option<String>,
-    /// Ports and port ranges that are withheld from allocations on these addresses, as in
+    /// Ports and port ranges that allocations do not get on these addresses, as in
     /// `22,8000-8010`.
     pub reserved_ports: String,
 }

@@ -19,7 +19,7 @@ use crate::{cores, devices};
 /// The operator's settings, checked and resolved against the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
-    /// Ports that are withheld from allocations on every address.
+    /// Ports that allocations do not get on any address.
     pub(crate) reserved_ports: Vec<u16>,
     pub(crate) host_networks: BTreeMap<String, HostNetwork>,
     pub(crate) host_volumes: BTreeMap<String, HostVolume>,

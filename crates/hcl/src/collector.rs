@@ -15,7 +15,7 @@ pub struct Collector {
     pub source: Arc<Source>,
     pub errors: Vec<ParseError>,
     pub warnings: Vec<String>,
-    spans: BTreeMap<String, Range<usize>>,
+    ranges: BTreeMap<String, Range<usize>>,
     /// Number of dropped errors.
     dropped: usize,
 }
@@ -26,7 +26,7 @@ impl Collector {
             source,
             errors: Vec::new(),
             warnings: Vec::new(),
-            spans: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             dropped: 0,
         }
     }
@@ -77,8 +77,8 @@ impl Collector {
     }
 
     /// Records the position of a field or block.
-    pub fn place(&mut self, path: &str, span: Range<usize>) {
-        self.spans.insert(path.to_owned(), span);
+    pub fn place(&mut self, path: &str, range: Range<usize>) {
+        self.ranges.insert(path.to_owned(), range);
     }
 
     /// Tells whether another warning would be kept.
@@ -106,7 +106,7 @@ impl Collector {
     }
 
     pub fn into_places(self) -> (Vec<String>, Places) {
-        (self.warnings, Places::new(self.source, self.spans))
+        (self.warnings, Places::new(self.source, self.ranges))
     }
 }
 

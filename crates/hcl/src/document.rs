@@ -32,7 +32,7 @@ pub(crate) enum Expr<'a> {
 
 pub(crate) struct Attribute<'a> {
     pub(crate) name: &'a str,
-    pub(crate) name_span: Range<usize>,
+    pub(crate) name_range: Range<usize>,
     pub(crate) expr: Expr<'a>,
 }
 
@@ -65,10 +65,10 @@ impl<'a> Content<'a> {
 }
 
 impl<'a> Expr<'a> {
-    pub(crate) fn span(&self) -> Range<usize> {
+    pub(crate) fn range(&self) -> Range<usize> {
         match self {
             Self::Hcl(expression) => expression.span().unwrap_or(0..0),
-            Self::Json(json) => json.span.clone(),
+            Self::Json(json) => json.range.clone(),
         }
     }
 
@@ -95,11 +95,11 @@ impl<'a> Expr<'a> {
             Self::Hcl(expression) => Ok((*expression).clone()),
             Self::Json(Json {
                 node: Node::Text(text),
-                span,
-            }) => syntax::expression(text).map_err(|fault| fault.at(span.clone())),
+                range,
+            }) => syntax::expression(text).map_err(|fault| fault.at(range.clone())),
             Self::Json(json) => {
                 let detail = "a string that holds an expression is required here";
-                Err(Fault::new(json.span.clone(), "Invalid expression", detail))
+                Err(Fault::new(json.range.clone(), "Invalid expression", detail))
             }
         }
     }
@@ -111,20 +111,20 @@ fn hcl_items(body: &Body) -> Items<'_> {
         match structure {
             Structure::Attribute(attribute) => items.attributes.push(Attribute {
                 name: attribute.key.as_str(),
-                name_span: attribute.key.span().unwrap_or(0..0),
+                name_range: attribute.key.span().unwrap_or(0..0),
                 expr: Expr::Hcl(&attribute.value),
             }),
             Structure::Block(block) => {
-                let kind_span = block.ident.span().unwrap_or(0..0);
+                let kind_range = block.ident.span().unwrap_or(0..0);
                 let labels: Vec<_> = block
                     .labels
                     .iter()
                     .map(|label| (label.as_str().to_owned(), label.span().unwrap_or(0..0)))
                     .collect();
-                let end = labels.last().map_or(kind_span.end, |(_, span)| span.end);
+                let end = labels.last().map_or(kind_range.end, |(_, range)| range.end);
                 items.blocks.push(Block {
                     kind: block.ident.as_str(),
-                    header: kind_span.start..end,
+                    header: kind_range.start..end,
                     labels,
                     content: Content::Hcl(&block.body),
                 });
@@ -141,7 +141,7 @@ fn json_items<'a>(
     let Node::Object(entries) = &json.node else {
         let detail = "a JSON object is required here, as in {\"name\": …}";
         return Err(Fault::new(
-            json.span.clone(),
+            json.range.clone(),
             "Incorrect JSON value type",
             detail,
         ));
@@ -155,12 +155,12 @@ fn json_items<'a>(
         match labels_of(&key.name) {
             Some(count) => {
                 let mut labels = Vec::new();
-                let header = key.span.clone();
+                let header = key.range.clone();
                 json_blocks(&key.name, &header, value, count, &mut labels, &mut items)?;
             }
             None => items.attributes.push(Attribute {
                 name: &key.name,
-                name_span: key.span.clone(),
+                name_range: key.range.clone(),
                 expr: Expr::Json(value),
             }),
         }
@@ -185,13 +185,13 @@ fn json_blocks<'a>(
         }
         Node::Object(entries) if labels_left > 0 => {
             for (key, inner) in entries {
-                labels.push((key.name.clone(), key.span.clone()));
+                labels.push((key.name.clone(), key.range.clone()));
                 json_blocks(kind, header, inner, labels_left - 1, labels, items)?;
                 labels.pop();
             }
         }
         Node::Object(_) => {
-            let place = labels.last().map_or(header, |(_, span)| span).clone();
+            let place = labels.last().map_or(header, |(_, range)| range).clone();
             items.blocks.push(Block {
                 kind,
                 labels: labels.clone(),
@@ -203,7 +203,7 @@ fn json_blocks<'a>(
         _ => {
             let detail = format!("a {kind} block is a JSON object, as in {{\"name\": …}}");
             return Err(Fault::new(
-                value.span.clone(),
+                value.range.clone(),
                 "Incorrect JSON value type",
                 detail,
             ));
@@ -214,7 +214,7 @@ fn json_blocks<'a>(
 
 /// Returns the value of JSON, in which every string is a template.
 fn json_value(json: &Json, host: &Host, scope: &Scope<'_>) -> Result<Value, Fault> {
-    let here = |fault: Fault| fault.at(json.span.clone());
+    let here = |fault: Fault| fault.at(json.range.clone());
     host.meter
         .step()
         .map_err(|detail| here(Fault::new(0..0, "Evaluation too large", detail)))?;
@@ -247,7 +247,7 @@ fn json_references(json: &Json) -> Vec<Reference> {
             let found = syntax::template(text).map(|template| references::of_template(&template));
             let mut found = found.unwrap_or_default();
             for reference in &mut found {
-                reference.span = json.span.clone();
+                reference.range = json.range.clone();
             }
             found
         }

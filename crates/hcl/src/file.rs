@@ -149,7 +149,7 @@ pub(crate) fn report_unexpected(
             list(names(), "and"),
         );
         out.fault(Fault::new(
-            attribute.name_span.clone(),
+            attribute.name_range.clone(),
             "Unsupported argument",
             detail,
         ));

@@ -12,8 +12,6 @@ pub(crate) mod references;
 pub(crate) mod scan;
 pub(crate) mod scope;
 pub(crate) mod syntax;
-mod template;
-mod traversal;
 pub(crate) mod types;
 pub(crate) mod value;
 

@@ -12,34 +12,34 @@ use crate::source::{Fault, Source};
 pub struct Places {
     source: Arc<Source>,
     /// Path → bytes: the header of a block, the value of an attribute.
-    spans: BTreeMap<String, Range<usize>>,
+    ranges: BTreeMap<String, Range<usize>>,
 }
 
 impl Places {
-    pub fn new(source: Arc<Source>, spans: BTreeMap<String, Range<usize>>) -> Self {
-        Self { source, spans }
+    pub fn new(source: Arc<Source>, ranges: BTreeMap<String, Range<usize>>) -> Self {
+        Self { source, ranges }
     }
 
     /// Returns an error at a place of the file.
-    pub fn error(&self, span: Range<usize>, summary: &str, detail: String) -> ParseError {
-        self.source.error(Fault::new(span, summary, detail))
+    pub fn error(&self, range: Range<usize>, summary: &str, detail: String) -> ParseError {
+        self.source.error(Fault::new(range, summary, detail))
     }
 
     /// Returns the bytes of the field or block with this path, if the file has it.
     pub fn find(&self, path: &str) -> Option<Range<usize>> {
-        self.spans.get(path).cloned()
+        self.ranges.get(path).cloned()
     }
 
     /// Returns the bytes of the field with this path, else of the nearest block around it.
     pub fn nearest(&self, field: &str) -> Range<usize> {
         let mut path = field;
         loop {
-            if let Some(span) = self.spans.get(path) {
-                return span.clone();
+            if let Some(range) = self.ranges.get(path) {
+                return range.clone();
             }
             match parent(path) {
                 Some(shorter) => path = shorter,
-                None => return self.spans.get("").cloned().unwrap_or(0..0),
+                None => return self.ranges.get("").cloned().unwrap_or(0..0),
             }
         }
     }
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn a_missing_field_leads_to_the_block_around_it() {
         let source = Arc::new(Source::new("f", "job \"a\" {\n  group \"g\" {\n  }\n}\n"));
-        let spans = BTreeMap::from([(String::new(), 0..7), ("group[\"g\"]".to_owned(), 12..21)]);
-        let places = Places::new(source, spans);
+        let ranges = BTreeMap::from([(String::new(), 0..7), ("group[\"g\"]".to_owned(), 12..21)]);
+        let places = Places::new(source, ranges);
         assert_eq!(places.nearest("group[\"g\"].task"), 12..21);
         assert_eq!(places.nearest("priority"), 0..7);
         assert_eq!(places.find("priority"), None);

@@ -8,23 +8,23 @@ use crate::report::ParseError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Bytes of the text.
-    pub span: Range<usize>,
+    pub range: Range<usize>,
     pub summary: String,
     pub detail: String,
 }
 
 impl Fault {
-    pub fn new(span: Range<usize>, summary: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub fn new(range: Range<usize>, summary: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
-            span,
+            range,
             summary: summary.into(),
             detail: detail.into(),
         }
     }
 
-    /// Moves the fault to `span`, for a text embedded in another one.
-    pub fn at(self, span: Range<usize>) -> Self {
-        Self { span, ..self }
+    /// Moves the fault to `range`, for a text embedded in another one.
+    pub fn at(self, range: Range<usize>) -> Self {
+        Self { range, ..self }
     }
 }
 
@@ -71,8 +71,8 @@ impl Source {
     }
 
     pub fn error(&self, fault: Fault) -> ParseError {
-        let (line, column) = self.position(fault.span.start);
-        let (end_line, end_column) = self.position(fault.span.end.max(fault.span.start));
+        let (line, column) = self.position(fault.range.start);
+        let (end_line, end_column) = self.position(fault.range.end.max(fault.range.start));
         let (snippet, caret) = self.snippet(line, column, (end_line, end_column));
         ParseError {
             file: self.file.clone(),

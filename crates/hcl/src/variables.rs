@@ -70,7 +70,7 @@ fn check(
     let holds = crate::language::value::to_bool(&condition).ok_or_else(|| {
         let detail = "the condition of a validation must be true or false";
         Fault::new(
-            validation.condition.span(),
+            validation.condition.range(),
             "Invalid variable validation result",
             detail,
         )
@@ -87,7 +87,7 @@ fn check(
         .unwrap_or("the condition of its validation does not hold");
     let detail = format!("{message} (variable {:?})", declaration.name);
     Err(Fault::new(
-        validation.span.clone(),
+        validation.range.clone(),
         "Invalid value for variable",
         detail,
     ))

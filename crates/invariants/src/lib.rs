@@ -5,8 +5,7 @@
 //! [`snapshot`] checks one state, [`transition`] one change, [`history`] a whole history revision by
 //! revision, [`at_rest`] a suite without further changes or faults, [`indexes`] the replica's indexes.
 //!
-//! [`check_history`] is the only part that is not pure: it feeds [`History`] from etcd's watch,
-//! starting at the first revision.
+//! The crate `store-test-kit` feeds [`History`] from etcd's watch, starting at the first revision.
 
 mod addresses;
 pub mod at_rest;
@@ -14,7 +13,6 @@ mod dedicated;
 pub mod history;
 pub mod indexes;
 mod pace;
-pub mod replay;
 pub mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -25,6 +23,5 @@ mod volumes;
 pub use at_rest::check_at_rest;
 pub use history::History;
 pub use indexes::check_indexes;
-pub use replay::{Report, check_history};
 pub use snapshot::check_snapshot;
 pub use violation::{Fact, Violation};

@@ -156,11 +156,11 @@ pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Vio
     }
     for (_, views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
         let oldest = views.iter().map(|view| view.create_index).min();
-        let is_heir =
+        let is_replacement =
             |view: &&&AllocView| inherits_from_canary(snapshot, view, oldest.unwrap_or_default());
-        let heirs = views.iter().filter(is_heir).count();
-        // An heir and the allocation beside its canary.
-        if views.len() == 2 && heirs == 1 {
+        let replacements = views.iter().filter(is_replacement).count();
+        // A replacement and the allocation beside its canary.
+        if views.len() == 2 && replacements == 1 {
             continue;
         }
         let ids: Vec<_> = views.iter().map(|view| view.alloc.id).collect();
@@ -194,16 +194,16 @@ fn counts_for_its_name(snapshot: &Snapshot, view: &AllocView) -> bool {
 /// A plan that replaces a canary and the allocation beside it may be committed for the canary's node
 /// alone; the next plan of the job replaces the other.
 fn inherits_from_canary(snapshot: &Snapshot, view: &AllocView, oldest: u64) -> bool {
-    let mut heir = view;
+    let mut replacement = view;
     // An allocation is younger than its predecessor, so this ends.
-    while let Some(previous) = predecessor(snapshot, heir) {
+    while let Some(previous) = predecessor(snapshot, replacement) {
         if previous.create_index <= oldest {
             return false;
         }
         if previous.alloc.canary || was_canary(snapshot, previous) {
             return true;
         }
-        heir = previous;
+        replacement = previous;
     }
     false
 }

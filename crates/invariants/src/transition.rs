@@ -18,13 +18,12 @@ pub(crate) fn check_key(
 ) {
     let broken = match key {
         Key::Eval(id) => eval_goes_back(before, after, *id),
-        Key::Alloc(id) => alloc_goes_wrong(before, after, *id)
+        Key::Alloc(id) => illegal_alloc_change(before, after, *id)
             .or_else(|| misplaced_alloc(before, after, *id))
             .or_else(|| eviction_is_forgotten(before, after, *id))
             .or_else(|| evicts_wrong_victim(before, after, *id)),
-        Key::AllocClient(id) => {
-            alloc_goes_wrong(before, after, *id).or_else(|| report_goes_back(before, after, *id))
-        }
+        Key::AllocClient(id) => illegal_alloc_change(before, after, *id)
+            .or_else(|| report_goes_back(before, after, *id)),
         Key::Deployment(id) => deployment_goes_back(before, after, *id),
         Key::Job(job) => version_jumps(before, after, job),
         Key::Election(service) => leader_is_replaced(before, after, service),
@@ -120,7 +119,7 @@ fn deployment_goes_back(
     })
 }
 
-fn alloc_goes_wrong(
+fn illegal_alloc_change(
     before: &Snapshot,
     after: &Snapshot,
     id: model::AllocId,

@@ -1,20 +1,20 @@
 //! Stored jobs as users write them, with every default written out.
 
+mod policy;
+mod service;
+mod template;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{
-    artifact, constraint, consul, job, launch, scaling, service, template, vault, workload_identity,
-};
+use model::{artifact, constraint, consul, job, launch, scaling, vault, workload_identity};
 
 use crate::object::stored_object;
 use crate::{
-    Action, Affinity, Artifact, ChangeScript, Check, CheckRestart, Cni, Constraint, Consul,
-    CsiMountOptions, CsiPluginConfig, DeviceRequest, DisconnectStrategy, DispatchPayload, Dns,
-    EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized,
-    Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service, ServiceWeights,
-    Spread, SpreadTarget, Task, TaskGroup, TaskScaling, Template, TemplateWait, Ui, UiLink,
-    UpdateStrategy, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
+    Action, Affinity, Artifact, Cni, Constraint, Consul, CsiMountOptions, CsiPluginConfig,
+    DeviceRequest, DispatchPayload, Dns, EphemeralDisk, Identity, Job, Lifecycle, LogConfig,
+    Network, Parameterized, Periodic, Port, Resources, Scaling, Spread, SpreadTarget, Task,
+    TaskGroup, TaskScaling, Ui, UiLink, Vault, VersionTag, VolumeMount, VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -292,93 +292,6 @@ impl From<&job::Port> for Port {
     }
 }
 
-impl From<&job::RestartPolicy> for RestartPolicy {
-    fn from(policy: &job::RestartPolicy) -> Self {
-        let mode = match policy.mode {
-            job::RestartMode::Delay => "delay",
-            job::RestartMode::Fail => "fail",
-        };
-        Self {
-            attempts: Some(i64::from(policy.attempts)),
-            interval: to_message(policy.interval),
-            delay: to_message(policy.delay),
-            mode: Some(mode.to_owned()),
-            render_templates: Some(policy.render_templates),
-        }
-    }
-}
-
-impl From<&job::ReschedulePolicy> for ReschedulePolicy {
-    fn from(policy: &job::ReschedulePolicy) -> Self {
-        let function = match policy.delay_function {
-            job::DelayFunction::Constant => "constant",
-            job::DelayFunction::Exponential => "exponential",
-            job::DelayFunction::Fibonacci => "fibonacci",
-        };
-        Self {
-            attempts: Some(i64::from(policy.attempts)),
-            interval: to_message(policy.interval),
-            delay: to_message(policy.delay),
-            delay_function: Some(function.to_owned()),
-            max_delay: to_message(policy.max_delay),
-            unlimited: Some(policy.unlimited),
-        }
-    }
-}
-
-fn health_check(check: job::HealthCheck) -> String {
-    match check {
-        job::HealthCheck::Checks => "checks",
-        job::HealthCheck::TaskStates => "task_states",
-        job::HealthCheck::Manual => "manual",
-    }
-    .to_owned()
-}
-
-impl From<&job::UpdateStrategy> for UpdateStrategy {
-    fn from(update: &job::UpdateStrategy) -> Self {
-        Self {
-            max_parallel: Some(i64::from(update.max_parallel)),
-            health_check: Some(health_check(update.health_check)),
-            min_healthy_time: to_message(update.min_healthy_time),
-            healthy_deadline: to_message(update.healthy_deadline),
-            progress_deadline: to_message(update.progress_deadline),
-            auto_revert: Some(update.auto_revert),
-            auto_promote: Some(update.auto_promote),
-            canary: Some(i64::from(update.canary)),
-            stagger: to_message(update.stagger),
-        }
-    }
-}
-
-impl From<&job::MigrateStrategy> for MigrateStrategy {
-    fn from(migrate: &job::MigrateStrategy) -> Self {
-        Self {
-            max_parallel: Some(i64::from(migrate.max_parallel)),
-            health_check: Some(health_check(migrate.health_check)),
-            min_healthy_time: to_message(migrate.min_healthy_time),
-            healthy_deadline: to_message(migrate.healthy_deadline),
-        }
-    }
-}
-
-impl From<&job::DisconnectStrategy> for DisconnectStrategy {
-    fn from(disconnect: &job::DisconnectStrategy) -> Self {
-        let reconcile = match disconnect.reconcile {
-            job::ReconcileChoice::BestScore => "best_score",
-            job::ReconcileChoice::KeepOriginal => "keep_original",
-            job::ReconcileChoice::KeepReplacement => "keep_replacement",
-            job::ReconcileChoice::LongestRunning => "longest_running",
-        };
-        Self {
-            lost_after: disconnect.lost_after.and_then(to_message),
-            stop_on_client_after: disconnect.stop_on_client_after.and_then(to_message),
-            replace: Some(disconnect.replace),
-            reconcile: Some(reconcile.to_owned()),
-        }
-    }
-}
-
 impl From<&job::EphemeralDisk> for EphemeralDisk {
     fn from(disk: &job::EphemeralDisk) -> Self {
         Self {
@@ -464,127 +377,6 @@ impl From<&launch::DispatchPayload> for DispatchPayload {
     }
 }
 
-impl From<&template::Template> for Template {
-    fn from(template: &template::Template) -> Self {
-        Self {
-            source: Some(template.source.clone()),
-            destination: Some(template.destination.clone()),
-            data: Some(template.data.clone()),
-            change_mode: Some(template.change_mode.as_str().to_owned()),
-            change_signal: Some(template.change_signal.clone()),
-            change_script: template.change_script.as_ref().map(Into::into),
-            once: Some(template.once),
-            splay: to_message(template.splay),
-            perms: Some(template.perms.clone()),
-            uid: template.uid.map(i64::from),
-            gid: template.gid.map(i64::from),
-            left_delimiter: Some(template.left_delimiter.clone()),
-            right_delimiter: Some(template.right_delimiter.clone()),
-            env: Some(template.env),
-            vault_grace: to_message(Duration::ZERO),
-            wait: template.wait.as_ref().map(Into::into),
-            error_on_missing_key: Some(template.error_on_missing_key),
-        }
-    }
-}
-
-impl From<&template::ChangeScript> for ChangeScript {
-    fn from(script: &template::ChangeScript) -> Self {
-        Self {
-            command: Some(script.command.clone()),
-            args: script.args.clone(),
-            timeout: to_message(script.timeout),
-            fail_on_error: Some(script.fail_on_error),
-        }
-    }
-}
-
-impl From<&template::TemplateWait> for TemplateWait {
-    fn from(wait: &template::TemplateWait) -> Self {
-        Self {
-            min: to_message(wait.min),
-            max: to_message(wait.max),
-        }
-    }
-}
-
-impl From<&service::Service> for Service {
-    fn from(service: &service::Service) -> Self {
-        Self {
-            name: Some(service.name.clone()),
-            port: Some(service.port.clone()),
-            provider: Some(service.provider.as_str().to_owned()),
-            tags: service.tags.clone(),
-            canary_tags: service.canary_tags.clone(),
-            address: Some(service.address.clone()),
-            address_mode: Some(service.address_mode.as_str().to_owned()),
-            meta: service.meta.clone(),
-            task: Some(service.task.clone()),
-            on_update: Some(service.on_update.as_str().to_owned()),
-            checks: list(&service.checks),
-            // The checks carry their own by now.
-            check_restart: None,
-            enable_tag_override: Some(service.enable_tag_override),
-            cluster: Some(consul::Consul::DEFAULT_CLUSTER.to_owned()),
-            kind: Some(service.kind.clone()),
-            canary_meta: service.canary_meta.clone(),
-            tagged_addresses: service.tagged_addresses.clone(),
-            weights: service.weights.map(|weights| ServiceWeights {
-                passing: Some(i64::from(weights.passing)),
-                warning: Some(i64::from(weights.warning)),
-            }),
-        }
-    }
-}
-
-impl From<&service::ServiceCheck> for Check {
-    fn from(check: &service::ServiceCheck) -> Self {
-        let header = check.header.iter();
-        let header = header.map(|(name, values)| (name.clone(), values.clone().into()));
-        let mode = check.address_mode.map(service::AddressMode::as_str);
-        let initial = check.initial_status.map(service::InitialStatus::as_str);
-        Self {
-            name: Some(check.name.clone()),
-            r#type: Some(check.check_type.as_str().to_owned()),
-            interval: to_message(check.interval),
-            timeout: to_message(check.timeout),
-            port: Some(check.port.clone()),
-            address_mode: Some(mode.unwrap_or_default().to_owned()),
-            path: Some(check.path.clone()),
-            protocol: Some(check.protocol.clone()),
-            method: Some(check.method.clone()),
-            header: (!check.header.is_empty()).then(|| stored_object(&header.collect())),
-            body: Some(check.body.clone()),
-            tls_server_name: Some(check.tls_server_name.clone()),
-            tls_skip_verify: Some(check.tls_skip_verify),
-            grpc_service: Some(check.grpc_service.clone()),
-            grpc_use_tls: Some(check.grpc_use_tls),
-            initial_status: Some(initial.unwrap_or_default().to_owned()),
-            task: Some(check.task.clone()),
-            success_before_passing: Some(i64::from(check.success_before_passing)),
-            failures_before_critical: Some(i64::from(check.failures_before_critical)),
-            failures_before_warning: Some(i64::from(check.failures_before_warning)),
-            on_update: Some(check.on_update.as_str().to_owned()),
-            check_restart: check.check_restart.as_ref().map(Into::into),
-            command: Some(check.command.clone()),
-            args: check.args.clone(),
-            expose: Some(false),
-            advertise: Some(String::new()),
-            notes: Some(check.notes.clone()),
-        }
-    }
-}
-
-impl From<&service::CheckRestart> for CheckRestart {
-    fn from(restart: &service::CheckRestart) -> Self {
-        Self {
-            limit: Some(i64::from(restart.limit)),
-            grace: to_message(restart.grace),
-            ignore_warnings: Some(restart.ignore_warnings),
-        }
-    }
-}
-
 impl From<&scaling::Scaling> for Scaling {
     fn from(scaling: &scaling::Scaling) -> Self {
         Self {
@@ -607,7 +399,9 @@ fn identities(task: &job::Task) -> Vec<Identity> {
 
 impl From<&workload_identity::WorkloadIdentity> for Identity {
     fn from(identity: &workload_identity::WorkloadIdentity) -> Self {
-        let mode = identity.change_mode.map(template::ChangeMode::as_str);
+        let mode = identity
+            .change_mode
+            .map(model::template::ChangeMode::as_str);
         Self {
             name: Some(identity.name.clone()),
             audience: identity.audience.clone(),

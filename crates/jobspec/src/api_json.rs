@@ -22,7 +22,7 @@ pub(crate) fn job(json: &Json, out: &mut Collector) -> Map<String, Value> {
         job.map(|(_, job)| job)
     });
     let job = wrapped.unwrap_or(json);
-    out.place("", job.span.start..job.span.start + 1);
+    out.place("", job.range.start..job.range.start + 1);
     object(job, &JOB, "", out)
 }
 
@@ -43,7 +43,7 @@ fn object(
     let Some(entries) = entries(json) else {
         let detail = format!("a {} is a JSON object, as in {{\"Name\": …}}", schema.name);
         out.fault(Fault::new(
-            json.span.clone(),
+            json.range.clone(),
             "Failed to parse JSON job",
             detail,
         ));
@@ -67,14 +67,14 @@ fn entry(
     if let Some(label) = schema.label.as_ref().filter(|label| is(label.json)) {
         let text = convert(Kind::Text, value);
         insert(map, label.json, text, out);
-        out.place(&join(path, "name"), value.span.clone());
+        out.place(&join(path, "name"), value.range.clone());
     } else if let Some(attribute) = schema.attributes.iter().find(|known| is(known.json)) {
         let name = if attribute.name.is_empty() {
             attribute.json
         } else {
             attribute.name
         };
-        out.place(&join(path, name), value.span.clone());
+        out.place(&join(path, name), value.range.clone());
         insert(map, attribute.json, convert_named(attribute, value), out);
     } else if let Some(child) = schema
         .blocks
@@ -105,7 +105,7 @@ fn block(
         (Node::Null, _) => {}
         (_, Repeat::Once) => {
             let path = join(path, name);
-            out.place(&path, value.span.start..value.span.start + 1);
+            out.place(&path, value.range.start..value.range.start + 1);
             map.insert(
                 child.json.to_owned(),
                 Value::Object(object(value, child.schema, &path, out)),
@@ -115,7 +115,7 @@ fn block(
             let mut objects = Vec::with_capacity(items.len());
             for (position, item) in items.iter().enumerate() {
                 let path = item_path(child, item, position, path);
-                out.place(&path, item.span.start..item.span.start + 1);
+                out.place(&path, item.range.start..item.range.start + 1);
                 objects.push(Value::Object(object(item, child.schema, &path, out)));
             }
             map.insert(child.json.to_owned(), Value::Array(objects));
@@ -124,7 +124,7 @@ fn block(
             let mut objects = Map::new();
             for (key, item) in items {
                 let path = format!("{}[{:?}]", join(path, name), key.name);
-                out.place(&path, item.span.start..item.span.start + 1);
+                out.place(&path, item.range.start..item.range.start + 1);
                 let object = object(item, child.schema, &path, out);
                 objects.insert(key.name.clone(), Value::Object(object));
             }
@@ -136,7 +136,7 @@ fn block(
                 child.json
             );
             out.fault(Fault::new(
-                value.span.clone(),
+                value.range.clone(),
                 "Failed to parse JSON job",
                 detail,
             ));
@@ -144,7 +144,7 @@ fn block(
         (_, Repeat::Many) => {
             let detail = format!("{} is a list of objects: write [{{…}}]", child.json);
             out.fault(Fault::new(
-                value.span.clone(),
+                value.range.clone(),
                 "Failed to parse JSON job",
                 detail,
             ));
@@ -201,7 +201,7 @@ fn convert_named(attribute: &Attribute, json: &Json) -> Result<Option<Value>, Fa
 fn convert(kind: Kind, json: &Json) -> Result<Option<Value>, Fault> {
     let wrong = |detail: String| {
         Err(Fault::new(
-            json.span.clone(),
+            json.range.clone(),
             "Failed to parse JSON job",
             detail,
         ))
@@ -249,7 +249,7 @@ fn refuse(refused: &Refused, key: &Key, value: &Json, out: &mut Collector) {
         "{:?} is not supported by this version of Kafila: {}",
         key.name, refused.instead,
     );
-    out.fault(Fault::new(key.span.clone(), "Not supported", detail));
+    out.fault(Fault::new(key.range.clone(), "Not supported", detail));
 }
 
 /// Tells whether the value says nothing: null, false, 0, "" or made of such values.
@@ -273,7 +273,7 @@ fn near_miss(key: &Key, schema: &'static Schema, out: &mut Collector) {
         && out.has_room_for_warnings()
         && let Some(meant) = nearest(&key.name, known)
     {
-        let (line, _) = out.source.position(key.span.start);
+        let (line, _) = out.source.position(key.range.start);
         out.warn(format!(
             "line {line}: unknown key {:?} is ignored. Did you mean {meant:?}?",
             key.name

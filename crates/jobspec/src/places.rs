@@ -28,8 +28,8 @@ impl Places {
     fn error(&self, error: &FieldError) -> ParseError {
         let detail = format!("{}: {}", error.field, error.message);
         let inherited = self.inherited(&error.field);
-        let span = inherited.unwrap_or_else(|| self.places.nearest(&error.field));
-        self.places.error(span, "Invalid job", detail)
+        let range = inherited.unwrap_or_else(|| self.places.nearest(&error.field));
+        self.places.error(range, "Invalid job", detail)
     }
 
     /// Returns the place of a policy that the group inherits from its job, such as `update`.

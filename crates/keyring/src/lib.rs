@@ -6,8 +6,7 @@
 //! operators. [`variables`] reads, changes and seals variables, and [`variable_requests`] answers requests on
 //! them. The crate `workload-identity` decides about rotation, the crate `admission` about requests.
 
-mod keyring;
-pub mod keys;
+mod gateway_keys;
 pub mod maintenance;
 mod metrics;
 mod requests;
@@ -15,6 +14,6 @@ pub mod signer;
 pub mod variable_requests;
 pub mod variables;
 
-pub use keyring::Keyring;
+pub use gateway_keys::Keyring;
 pub use metrics::Metrics;
 pub use signer::KeyringFile;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::cluster::keyring as decision;
 use gateway_core::{Error, Step};
 use model::SigningKeyId;
 use rand::RngExt as _;
@@ -15,8 +16,7 @@ use state::Snapshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::keyring::Keyring;
-use crate::keys;
+use crate::gateway_keys::Keyring;
 
 /// The interval of looks. Keys change by days; a replaced key file counts within it.
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -47,15 +47,16 @@ pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
             Err(failure) => {
                 keyring.metrics.keyring_failures.inc();
                 let error = failure.message();
-                let (what, longest) = if *keyring.opened.borrow() {
-                    (
-                        "cannot look after the keys that sign identity tokens; retrying",
-                        BACKOFF.1,
-                    )
+                let longest = if *keyring.opened.borrow() {
+                    error!(
+                        error,
+                        "cannot maintain the keys that sign identity tokens; retrying"
+                    );
+                    BACKOFF.1
                 } else {
-                    ("not ready; reading `keyring_key_file` again", UNREADY_PAUSE)
+                    error!(error, "not ready; reading `keyring_key_file` again");
+                    UNREADY_PAUSE
                 };
-                error!(error, "{what}");
                 backoff.next(&mut rng).min(longest)
             }
         };
@@ -72,7 +73,7 @@ async fn look(keyring: &Keyring) -> Result<(), Error> {
     let id = SigningKeyId::from_random(core.ids.next_u128());
     let now = core.now();
     let decide = |snapshot: &Snapshot| {
-        let write = keys::maintain(snapshot, &keys, (id, now), keyring.signer.random())?;
+        let write = decision::maintain(snapshot, &keys, (id, now), keyring.signer.random())?;
         Ok(match write {
             None => Step::IfFresh(false),
             Some(write) => Step::Commit {

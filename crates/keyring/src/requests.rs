@@ -2,7 +2,7 @@
 
 use admission::cluster::keyring as decision;
 use gateway_core::{Error, Step};
-use listing::prefix;
+use listing::find;
 use model::SigningKeyId;
 use proto::v1;
 use state::Snapshot;
@@ -10,8 +10,7 @@ use tonic::Code;
 use tracing::info;
 use workload_identity::keyring::{self, KeyState};
 
-use crate::keyring::Keyring;
-use crate::keys::show;
+use crate::gateway_keys::Keyring;
 
 impl Keyring {
     /// Makes a key that signs from now on.
@@ -26,7 +25,7 @@ impl Keyring {
         let key = keyring::generate(id, now, now, &keys, self.signer.random())
             .map_err(|error| Error::new(Code::Internal, error))?;
         let decide = |snapshot: &Snapshot| {
-            let shown = show(&key, KeyState::Active);
+            let shown = api_view::signing_key(&key, KeyState::Active);
             Ok(Step::Commit {
                 writes: vec![decision::rotate(snapshot, &key)?],
                 answer: Box::new(move |index| v1::RotateSigningKeyResponse {
@@ -51,7 +50,7 @@ impl Keyring {
     ) -> Result<v1::RemoveSigningKeyResponse, Error> {
         let now = self.core.now();
         let decide = |snapshot: &Snapshot| {
-            let id = find(snapshot, text)?;
+            let id = find::signing_key(snapshot, text)?;
             let write = decision::remove(snapshot, id, now)?;
             Ok(Step::Commit {
                 writes: vec![write],
@@ -69,12 +68,4 @@ impl Keyring {
         );
         Ok(response)
     }
-}
-
-fn find(snapshot: &Snapshot, text: &str) -> Result<SigningKeyId, prefix::NotFound> {
-    let ring = snapshot.keyring().map(|ring| &ring.value.keys);
-    let ids = || ring.into_iter().flatten().map(|key| key.id);
-    let exists = |id| ids().any(|known| known == id);
-    let all = ids().map(|id| (id.0, id));
-    prefix::find("key_id", "signing key", text, SigningKeyId, exists, all)
 }

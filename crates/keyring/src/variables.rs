@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use variable_locks::Locks;
 use workload_identity::{KeyEncryptionKeys, KeyError, variables};
 
-use crate::keyring::Keyring;
+use crate::gateway_keys::Keyring;
 
 /// Decisions on one request, made here and not by `Core::execute`, because each reads the variable from
 /// etcd: replicas do not have it. Each retry means that another write to the same variable came first.

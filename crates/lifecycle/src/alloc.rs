@@ -1,8 +1,8 @@
 //! State machine of one allocation: owns a machine per task and makes the decisions across tasks.
 
 mod apply;
+mod consequences;
 mod restart;
-mod settle;
 mod tasks;
 mod view;
 
@@ -146,7 +146,7 @@ impl AllocRunner {
     pub fn step(&mut self, now: Now, event: Event, rng: &mut dyn Rng) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.apply(now, event, &mut effects, rng);
-        self.settle(now, &mut effects, rng);
+        self.apply_consequences(now, &mut effects, rng);
         self.check_invariants();
         effects
     }

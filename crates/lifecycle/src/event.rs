@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{ExitResult, FieldErrors};
+use model::{ExitResult, RestartScope};
 
 use crate::checks::{CheckKey, CheckResult};
 use crate::spec::AllocSpec;
@@ -94,47 +94,6 @@ pub enum Event {
     Signaling { task: String, signal: String },
     /// A deadline may have passed.
     Tick,
-}
-
-/// The tasks to restart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RestartScope {
-    /// One task, if it runs.
-    Task(String),
-    /// All running tasks.
-    Running,
-    /// All tasks, dead ones included, in the order of a first start.
-    All,
-}
-
-impl RestartScope {
-    /// Returns the scope of a request: `task`, or without one all running tasks, or with `all_tasks`
-    /// those that have ended as well.
-    ///
-    /// # Errors
-    /// A task is named although all are requested.
-    pub fn new(task: &str, all_tasks: bool) -> Result<Self, FieldErrors> {
-        match (task.is_empty(), all_tasks) {
-            (false, true) => {
-                let mut errors = FieldErrors::default();
-                let problem = "excludes all_tasks: name one task, or restart all of them";
-                errors.push("task", problem);
-                Err(errors)
-            }
-            (false, false) => Ok(Self::Task(task.to_owned())),
-            (true, true) => Ok(Self::All),
-            (true, false) => Ok(Self::Running),
-        }
-    }
-
-    /// Returns the `task` and `all_tasks` of a request with this scope.
-    pub fn to_request(&self) -> (&str, bool) {
-        match self {
-            Self::Task(task) => (task, false),
-            Self::Running => ("", false),
-            Self::All => ("", true),
-        }
-    }
 }
 
 /// A failed start.

@@ -25,7 +25,8 @@ pub(crate) enum Stage {
     /// Poststart tasks may start. Ends when the ephemeral ones have ended.
     Poststart,
     /// Every task has started; tasks may restart.
-    Settled,
+    #[serde(rename = "settled")]
+    AllStarted,
     /// All other tasks are dead.
     Poststop,
 }
@@ -41,7 +42,7 @@ impl Stage {
             Role::PrestartSidecar => self < Self::Poststop,
             Role::Main => self > Self::Prestart && self < Self::Poststop,
             Role::Poststart => self == Self::Poststart,
-            Role::PoststartSidecar => matches!(self, Self::Poststart | Self::Settled),
+            Role::PoststartSidecar => matches!(self, Self::Poststart | Self::AllStarted),
             Role::Poststop => self == Self::Poststop,
         }
     }
@@ -92,7 +93,7 @@ impl Stage {
                 TaskRunner::is_dead,
             )
         {
-            stage = Self::Settled;
+            stage = Self::AllStarted;
         }
         stage
     }

@@ -45,7 +45,7 @@ pub use assignment::{
 };
 pub use checks::{CheckKey, CheckOutcome, CheckResult, CheckStatus, Watched};
 pub use effect::Effect;
-pub use event::{Event, RestartScope, StartFailure, StartStep};
+pub use event::{Event, StartFailure, StartStep};
 pub use reports::{LastReport, Report, ReportQueue};
 pub use restore::{Restoration, boot_of, contact_age, kept_allocs, restoration};
 pub use spec::{AllocSpec, HealthSpec, Limits, Role, TaskSpec};

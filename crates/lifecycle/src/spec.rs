@@ -111,7 +111,7 @@ impl AllocSpec {
             tasks,
             run_until: group
                 .max_run_duration
-                .map(|span| alloc.create_time.plus(span)),
+                .map(|duration| alloc.create_time.plus(duration)),
             deployment_id: alloc.deployment_id,
             health: health(job, &group, alloc.deployment_id),
             group: for_node(group),

@@ -183,8 +183,8 @@ impl Play {
     }
 
     /// Lets time pass, ticking at each deadline on the way.
-    pub(crate) fn pass(&mut self, span: Duration) -> Vec<String> {
-        let end = self.now.uptime.plus(span);
+    pub(crate) fn pass(&mut self, duration: Duration) -> Vec<String> {
+        let end = self.now.uptime.plus(duration);
         let mut lines = Vec::new();
         while let Some(deadline) = self.runner.next_deadline(self.now).filter(|at| *at <= end) {
             self.jump(deadline.since(self.now.uptime));
@@ -201,9 +201,9 @@ impl Play {
     }
 
     /// Moves both clocks without a tick.
-    pub(crate) fn jump(&mut self, span: Duration) {
-        self.now.uptime = self.now.uptime.plus(span);
-        self.now.wall = self.now.wall.plus(span);
+    pub(crate) fn jump(&mut self, duration: Duration) {
+        self.now.uptime = self.now.uptime.plus(duration);
+        self.now.wall = self.now.wall.plus(duration);
     }
 
     /// Sets the wall clock.

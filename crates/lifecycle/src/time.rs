@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 pub struct Uptime(pub u64);
 
 impl Uptime {
-    /// Returns the uptime `span` later, saturating.
+    /// Returns the uptime `duration` later, saturating.
     #[must_use]
-    pub fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(duration_ns::nanos(span)))
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration_ns::nanos(duration)))
     }
 
     /// Returns the duration since `earlier`; zero if it is not earlier.
@@ -37,9 +37,9 @@ pub struct Now {
     pub wall: Timestamp,
 }
 
-/// Writes `span` in whole milliseconds, as in `15s`, `1m30s`, `250ms`.
-pub(crate) fn written(span: Duration) -> String {
-    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+/// Writes `duration` in whole milliseconds, as in `15s`, `1m30s`, `250ms`.
+pub(crate) fn written(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     duration::show(Duration::from_millis(millis))
 }
 
@@ -49,13 +49,13 @@ mod tests {
 
     #[test]
     fn a_random_delay_is_written_in_milliseconds() {
-        for (span, text) in [
+        for (duration, text) in [
             (Duration::ZERO, "0s"),
             (Duration::from_nanos(999_999), "0s"),
             (Duration::from_nanos(15_500_700_001), "15.5s"),
             (Duration::from_secs(90), "1m30s"),
         ] {
-            assert_eq!(written(span), text);
+            assert_eq!(written(duration), text);
         }
     }
 }

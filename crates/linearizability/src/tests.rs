@@ -49,16 +49,16 @@ fn history(table: &str) -> Vec<Seen> {
         .filter(|row| !row.trim().is_empty());
     let read = |row: &str| {
         let row = row.trim_start();
-        let (name, span) = row.split_at(3);
+        let (name, columns) = row.split_at(3);
         let value: u32 = name[1..].trim().parse().unwrap();
         let input = if name.starts_with('w') {
             Input::Write(value)
         } else {
             Input::Read
         };
-        let invoked = span.find('|').unwrap() as u64;
-        match span.rfind('|').unwrap() as u64 {
-            _ if span.ends_with('?') => Operation::unknown(input, invoked),
+        let invoked = columns.find('|').unwrap() as u64;
+        match columns.rfind('|').unwrap() as u64 {
+            _ if columns.ends_with('?') => Operation::unknown(input, invoked),
             completed => Operation::known(input, invoked, completed, value),
         }
     };

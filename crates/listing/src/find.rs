@@ -5,7 +5,9 @@ mod volume;
 
 use std::collections::BTreeSet;
 
-use model::{AllocId, DeploymentId, EvalId, IntroductionTokenId, NodeId, VolumeClaimId};
+use model::{
+    AllocId, DeploymentId, EvalId, IntroductionTokenId, NodeId, SigningKeyId, VolumeClaimId,
+};
 use state::Snapshot;
 
 pub use self::csi::{csi_plugin, csi_volume};
@@ -84,6 +86,16 @@ pub fn any_node(snapshot: &Snapshot, text: &str) -> Result<NodeId, NotFound> {
 pub fn revoked_node(snapshot: &Snapshot, text: &str) -> Result<NodeId, NotFound> {
     let all = snapshot.node_revocations().map(|(id, _)| (id.0, id));
     find("node_id", "revoked node", text, NodeId, |_| true, all)
+}
+
+/// # Errors
+/// See [`find`].
+pub fn signing_key(snapshot: &Snapshot, text: &str) -> Result<SigningKeyId, NotFound> {
+    let ring = snapshot.keyring().map(|ring| &ring.value.keys);
+    let ids = || ring.into_iter().flatten().map(|key| key.id);
+    let exists = |id| ids().any(|known| known == id);
+    let all = ids().map(|id| (id.0, id));
+    find("key_id", "signing key", text, SigningKeyId, exists, all)
 }
 
 /// # Errors

@@ -1,7 +1,8 @@
 //! Keys and values of the local state.
 //!
 //! Shape: `alloc/<id>` → the assignment; `runner/<id>` → its lifecycle state; `acked/<id>` → digest
-//! of the acknowledged report; `told/<id>` → [`LastReport`]; `node` → [`NodeState`]; `meta/dynamic` → [`DynamicMeta`]. Values are JSON.
+//! of the acknowledged report; `last-report/<id>` → [`LastReport`]; `node` → [`NodeState`]; `meta/dynamic` →
+//! [`DynamicMeta`]. Values are JSON.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ pub(crate) enum Key {
     Acked(AllocId),
     /// Its last report.
     LastReport(AllocId),
+    /// Its last report as earlier agents stored it: read and deleted, not written.
+    FormerLastReport(AllocId),
     Node,
     DynamicMeta,
 }
@@ -38,7 +41,8 @@ impl Key {
             Self::Alloc(id) => format!("alloc/{id}"),
             Self::Runner(id) => format!("runner/{id}"),
             Self::Acked(id) => format!("acked/{id}"),
-            Self::LastReport(id) => format!("told/{id}"),
+            Self::LastReport(id) => format!("last-report/{id}"),
+            Self::FormerLastReport(id) => format!("told/{id}"),
             Self::Node => "node".to_owned(),
             Self::DynamicMeta => DYNAMIC_META.to_owned(),
         }
@@ -97,7 +101,12 @@ impl Restored {
             "alloc" => stored.alloc = Some(value.to_vec()),
             "runner" => stored.runner = Some(value.to_vec()),
             "acked" => stored.acked = decode(key, value),
-            "told" => stored.last_report = decode(key, value),
+            "last-report" | "told" => {
+                // After an upgrade there are both: the newer one counts.
+                let read: Option<LastReport> = decode(key, value);
+                let known = stored.last_report.take();
+                stored.last_report = known.into_iter().chain(read).max_by_key(|it| it.number);
+            }
             _ => warn!(key, "ignoring a key of another version of the local state"),
         }
     }
@@ -110,6 +119,34 @@ pub fn decode<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Option<T> {
         Err(error) => {
             error!(key, %error, "cannot decode a record of the local state");
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_report_of_an_earlier_agent_is_read_and_the_newer_one_counts() {
+        let id = AllocId::from_random(1);
+        let report = |number| LastReport {
+            number,
+            digest: Some(9),
+        };
+        let (new, former) = (Key::LastReport(id), Key::FormerLastReport(id));
+        assert_eq!(former.text(), format!("told/{id}"));
+        for (records, expected) in [
+            (vec![(former, 4)], 4),
+            (vec![(new, 5), (former, 4)], 5),
+            // An earlier agent ran in between.
+            (vec![(new, 5), (former, 6)], 6),
+        ] {
+            let mut restored = Restored::default();
+            for (key, number) in records {
+                restored.add(&key.text(), &serde_json::to_vec(&report(number)).unwrap());
+            }
+            assert_eq!(restored.allocs[&id].last_report, Some(report(expected)));
         }
     }
 }

@@ -196,6 +196,7 @@ impl LocalState {
             Key::Runner(alloc_id),
             Key::Acked(alloc_id),
             Key::LastReport(alloc_id),
+            Key::FormerLastReport(alloc_id),
         ] {
             self.write(|| Write::Delete(key.text())).await;
         }

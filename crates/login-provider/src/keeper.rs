@@ -153,7 +153,7 @@ impl Run {
                     let until = until.map(|until| self.started + until);
                     tokio::select! {
                         () = sleep_until_deadline(until) => {}
-                        () = self.doubts.notified() => self.life.doubt(self.started.elapsed()),
+                        () = self.doubts.notified() => self.life.request_test(self.started.elapsed()),
                     }
                 }
             }

@@ -162,7 +162,7 @@ impl TokenLifecycle {
     }
 
     /// The service has denied a request of the token: it may be revoked, so its renewal or test is due.
-    pub fn doubt(&mut self, now: Duration) {
+    pub fn request_test(&mut self, now: Duration) {
         let is_new = self.doubted.is_none_or(|last| now >= last + DOUBT_INTERVAL);
         let can_test = self.rules.tests_tokens && self.is_alive && !self.rules.may_expire;
         if is_new && (can_test || matches!(self.phase, Phase::RenewAt(_))) {
@@ -287,18 +287,18 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_settled_by_a_renewal_now_and_then() {
+    fn a_requested_test_is_a_renewal_at_most_once_in_the_interval() {
         let mut life = alive();
-        life.doubt(s(100));
+        life.request_test(s(100));
         assert_eq!(life.action(s(100)), TokenAction::Renew);
         life.renewed(s(100), &grant(3600), 0.0);
-        life.doubt(s(129));
+        life.request_test(s(129));
         assert_eq!(life.action(s(129)), TokenAction::Wait(Some(s(1900))));
-        life.doubt(s(130));
+        life.request_test(s(130));
         assert_eq!(life.action(s(130)), TokenAction::Renew);
         let mut waiting = TokenLifecycle::new(RULES);
         waiting.login_failed(s(0), false, None, 0.0);
-        waiting.doubt(s(0));
+        waiting.request_test(s(0));
         assert_eq!(waiting.action(s(0)), TokenAction::Wait(Some(s(1))));
     }
 
@@ -320,15 +320,15 @@ mod tests {
         for (granted, waits) in [(&forever, None), (&short, Some(s(1800)))] {
             let mut life = TokenLifecycle::new(rules);
             life.logged_in(s(0), granted, 0.0);
-            life.doubt(s(29));
+            life.request_test(s(29));
             assert_eq!(life.action(s(29)), TokenAction::Wait(waits), "too fresh");
-            life.doubt(s(30));
+            life.request_test(s(30));
             assert_eq!(life.action(s(30)), TokenAction::Renew);
             life.renewed(s(30), granted, 0.0);
             assert!(matches!(life.action(s(31)), TokenAction::Wait(_)));
             let mut other = TokenLifecycle::new(RULES);
             other.logged_in(s(0), granted, 0.0);
-            other.doubt(s(30));
+            other.request_test(s(30));
             assert_eq!(other.action(s(30)), TokenAction::Wait(waits));
         }
     }

@@ -31,7 +31,7 @@ impl TokenWatch {
     }
 
     /// Tells the keeper that the service has denied a request of the token: it may be revoked.
-    pub fn doubt(&self) {
+    pub fn request_test(&self) {
         self.doubts.notify_one();
     }
 }

@@ -29,7 +29,7 @@ impl DrainStrategy {
         Self {
             deadline,
             ignore_system_jobs,
-            force_deadline: deadline.map_or(Timestamp::NEVER, |span| now.plus(span)),
+            force_deadline: deadline.map_or(Timestamp::NEVER, |duration| now.plus(duration)),
             started_at: now,
         }
     }

@@ -50,6 +50,7 @@ pub mod plan;
 pub mod process;
 pub mod refusal;
 pub mod resources;
+mod restart_scope;
 pub mod revocation;
 pub mod scaling;
 pub mod scheduler_config;
@@ -107,6 +108,7 @@ pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
     Dimension,
 };
+pub use restart_scope::RestartScope;
 pub use revocation::NodeRevocation;
 pub use scaling::{Scaling, ScalingEvent, ScalingEvents, TaskScaling};
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};

@@ -35,10 +35,10 @@ impl Timestamp {
         self.0 == 0
     }
 
-    /// Returns this point `span` later, at most the end of time.
+    /// Returns this point `duration` later, at most the end of time.
     #[must_use]
-    pub fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(duration_ns::nanos(span)))
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration_ns::nanos(duration)))
     }
 
     /// Returns how long after `earlier` this is; zero when it is not after it.
@@ -53,15 +53,15 @@ pub mod duration_ns {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Returns the whole nanoseconds of `span`, at most `u64::MAX`.
-    pub fn nanos(span: Duration) -> u64 {
-        u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+    /// Returns the whole nanoseconds of `duration`, at most `u64::MAX`.
+    pub fn nanos(duration: Duration) -> u64 {
+        u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// # Errors
     /// Those of the serializer.
-    pub fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        nanos(*span).serialize(serializer)
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        nanos(*duration).serialize(serializer)
     }
 
     /// # Errors
@@ -79,10 +79,10 @@ pub mod duration_ns {
         /// # Errors
         /// Those of the serializer.
         pub fn serialize<S: Serializer>(
-            span: &Option<Duration>,
+            duration: &Option<Duration>,
             serializer: S,
         ) -> Result<S::Ok, S::Error> {
-            span.map(super::nanos).serialize(serializer)
+            duration.map(super::nanos).serialize(serializer)
         }
 
         /// # Errors

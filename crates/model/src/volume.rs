@@ -111,11 +111,11 @@ impl AccessMode {
 
     /// Reads a mode of a directory of a node.
     pub fn parse_of_host(word: &str) -> Option<Self> {
-        Self::parse(word).filter(|mode| !mode.spans_nodes())
+        Self::parse(word).filter(|mode| !mode.is_multi_node())
     }
 
     /// Tells whether several nodes may use the volume at the same time.
-    pub fn spans_nodes(self) -> bool {
+    pub fn is_multi_node(self) -> bool {
         matches!(
             self,
             Self::MultiNodeReaderOnly | Self::MultiNodeSingleWriter | Self::MultiNodeMultiWriter
@@ -143,7 +143,7 @@ impl AccessMode {
     /// Lists the modes of directories of nodes for people.
     pub fn words_of_host() -> String {
         let mut modes = Self::ALL.to_vec();
-        modes.retain(|mode| !mode.spans_nodes());
+        modes.retain(|mode| !mode.is_multi_node());
         words(&modes.into_iter().map(Self::as_str).collect::<Vec<_>>())
     }
 }

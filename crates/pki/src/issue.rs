@@ -14,7 +14,7 @@ use crate::dns_name::check_dns_name;
 use crate::error::Error;
 use crate::issued::{Certified, Issued};
 use crate::signing_request::SigningRequest;
-use crate::validity::{Moment, period, span};
+use crate::validity::{Moment, period, validity};
 
 /// The request for a certificate.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Authority {
         if authority_end <= moment.now {
             return Err(Error::AuthorityExpired);
         }
-        let (start, end) = span(moment.now, valid_for, authority_end);
+        let (start, end) = validity(moment.now, valid_for, authority_end);
         let unnamed = CertificateRequest {
             identity: identity.clone(),
             days: 0,

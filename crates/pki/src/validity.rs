@@ -35,7 +35,7 @@ pub struct Moment {
 
 /// Returns the start and the end of a validity of `valid_for` from now on, which ends at `latest` at the
 /// latest; `latest` is in Unix seconds.
-pub(crate) fn span(
+pub(crate) fn validity(
     now: i64,
     valid_for: std::time::Duration,
     latest: i64,

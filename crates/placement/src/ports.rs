@@ -234,7 +234,7 @@ impl AssignedPort<'_> {
     ///
     /// The dynamic ports of one offer all have different numbers, on whatever addresses. The number
     /// of a static port is free for a dynamic one on another address of another host network.
-    fn keeps_off(&self, alias: &str, address: &str) -> bool {
+    fn conflicts_with(&self, alias: &str, address: &str) -> bool {
         self.is_dynamic || self.alias == alias || self.address == address
     }
 }
@@ -253,7 +253,9 @@ fn pick_dynamic<'a>(
     let size = u32::from(max - min) + 1;
     for address in addresses {
         let own = || {
-            let own = picked.iter().filter(|own| own.keeps_off(alias, address));
+            let own = picked
+                .iter()
+                .filter(|own| own.conflicts_with(alias, address));
             own.map(|own| own.port)
         };
         let is_free = |port: u16| {

@@ -2,8 +2,8 @@
 //!
 //! One answer for the scheduler, which replaces it, the deployment watcher, which fails a deployment
 //! whose allocations may not be replaced, and the gateway, which evaluates a job when a node reports a
-//! failure. [`outlook`] answers about one failed allocation; where the answer depends on the asker,
-//! [`Purpose`] names it. The scheduler, which knows more of an allocation's slot, asks for
+//! failure. [`replacement_decision`] answers about one failed allocation; where the answer depends on the
+//! asker, [`Purpose`] names it. The scheduler, which knows more of an allocation's slot, asks for
 //! [`next_attempt`] alone.
 
 use std::time::Duration;
@@ -12,23 +12,23 @@ use model::allocation::RescheduleEvent;
 use model::job::{DelayFunction, ReschedulePolicy};
 use model::{AllocClient, Allocation, TaskState, Timestamp};
 
-/// The prospect of a replacement for a failed allocation.
+/// Whether and when a failed allocation may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outlook {
+pub enum ReplacementDecision {
     /// It leaves no place to fill: the servers stopped it, or a successor has its place.
-    Settled,
+    NotNeeded,
     /// Its group has no policy, or the policy allows no more attempts.
     Never,
     /// A replacement is allowed from then on.
     From(Timestamp),
 }
 
-/// The decision that needs an [`Outlook`], where the answers differ on purpose.
+/// The decision that needs a [`ReplacementDecision`], where the answers differ on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// True if a deployment can recover from the failure.
     Recovery,
-    /// True if the failure causes an evaluation. A successor settles nothing: an allocation that
+    /// True if the failure causes an evaluation. A successor changes nothing: an allocation that
     /// reconnected may have got its place back, and its successor was stopped.
     Evaluation,
     /// True if the allocation's evaluation may be deleted. Attempts are not counted, which errs on the
@@ -36,31 +36,31 @@ pub enum Purpose {
     Deletion,
 }
 
-/// Returns the prospect of a failed allocation.
+/// Decides whether and when a failed allocation may be replaced.
 ///
 /// `client` is the report of the failure, and `policy` that of its group in the newest job.
-pub fn outlook(
+pub fn replacement_decision(
     alloc: &Allocation,
     client: Option<&AllocClient>,
     policy: Option<&ReschedulePolicy>,
     purpose: Purpose,
-) -> Outlook {
+) -> ReplacementDecision {
     let has_place = match purpose {
         Purpose::Evaluation => !alloc.is_server_terminal(),
         Purpose::Recovery | Purpose::Deletion => has_place(alloc),
     };
     if !has_place {
-        return Outlook::Settled;
+        return ReplacementDecision::NotNeeded;
     }
     let Some(policy) = policy else {
-        return Outlook::Never;
+        return ReplacementDecision::Never;
     };
     let counted: &[RescheduleEvent] = match purpose {
         Purpose::Deletion => &[],
         Purpose::Recovery | Purpose::Evaluation => &alloc.reschedules,
     };
     let next = next_attempt(policy, counted, failed_at(alloc, client));
-    next.map_or(Outlook::Never, Outlook::From)
+    next.map_or(ReplacementDecision::Never, ReplacementDecision::From)
 }
 
 /// Returns whether an allocation, once it has failed, still holds a place of its group: the servers want
@@ -281,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn the_outlook_of_a_failed_allocation_depends_on_the_purpose_where_it_says_so() {
+    fn the_decision_about_a_failed_allocation_depends_on_the_purpose_where_it_says_so() {
         use Purpose::{Deletion, Evaluation, Recovery};
         let job = builders::service("web", 1);
         // (stopped, has a successor, attempts made) → seconds after the failure, for each purpose
         let limited = limited(1, DelayFunction::Constant);
-        let from = |secs| Outlook::From(at(FAILURE + secs));
-        let (settled, never) = (Outlook::Settled, Outlook::Never);
+        let from = |secs| ReplacementDecision::From(at(FAILURE + secs));
+        let (not_needed, never) = (ReplacementDecision::NotNeeded, ReplacementDecision::Never);
         for (name, policy, (is_stopped, has_successor, tried), expected) in [
             (
                 "first",
@@ -306,13 +306,13 @@ mod tests {
                 "replaced",
                 Some(limited),
                 (false, true, &[][..]),
-                [settled, from(10), settled],
+                [not_needed, from(10), not_needed],
             ),
             (
                 "stopped",
                 Some(limited),
                 (true, false, &[][..]),
-                [settled; 3],
+                [not_needed; 3],
             ),
         ] {
             let mut alloc = builders::allocation(1, &job, NodeId::default());
@@ -325,8 +325,9 @@ mod tests {
                 modify_time: at(FAILURE),
                 ..AllocClient::default()
             };
-            let found = [Recovery, Evaluation, Deletion]
-                .map(|purpose| outlook(&alloc, Some(&client), policy.as_ref(), purpose));
+            let found = [Recovery, Evaluation, Deletion].map(|purpose| {
+                replacement_decision(&alloc, Some(&client), policy.as_ref(), purpose)
+            });
             assert_eq!(found, expected, "{name}");
         }
     }
@@ -455,8 +456,12 @@ mod tests {
                 ..AllocClient::default()
             };
             for purpose in [Purpose::Recovery, Purpose::Evaluation, Purpose::Deletion] {
-                let found = outlook(&alloc, Some(&client), Some(&policy), purpose);
-                assert_eq!(found, Outlook::From(at(due)), "{name}, {purpose:?}");
+                let found = replacement_decision(&alloc, Some(&client), Some(&policy), purpose);
+                assert_eq!(
+                    found,
+                    ReplacementDecision::From(at(due)),
+                    "{name}, {purpose:?}"
+                );
             }
         }
     }

@@ -10,8 +10,8 @@ use model::{
 };
 
 use crate::fields::{
-    At as _, Read, duration_to_wire, each, id, id_or_empty, narrow, optional_id, optional_word,
-    required, span, time, word,
+    At as _, Read, duration, duration_to_wire, each, id, id_or_empty, narrow, optional_id,
+    optional_word, required, time, word,
 };
 use crate::{metric, v1};
 
@@ -123,7 +123,7 @@ fn read_reschedule(wire: v1::RescheduleEvent) -> Read<RescheduleEvent> {
         time: time(wire.time_ns),
         previous_alloc: id(&wire.previous_alloc_id).at("previous_alloc_id")?,
         previous_node: id(&wire.previous_node_id).at("previous_node_id")?,
-        delay: span(wire.delay.unwrap_or_default()).at("delay")?,
+        delay: duration(wire.delay.unwrap_or_default()).at("delay")?,
     })
 }
 

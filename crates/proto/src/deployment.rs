@@ -7,7 +7,7 @@ use model::{
 };
 
 use crate::fields::{
-    At as _, Read, duration_to_wire, each, each_value, id, priority, span, time, word,
+    At as _, Read, duration, duration_to_wire, each, each_value, id, priority, time, word,
 };
 use crate::v1;
 
@@ -43,7 +43,7 @@ fn read_group(wire: v1::DeploymentGroup) -> Read<DeploymentGroup> {
     Ok(DeploymentGroup {
         auto_revert: wire.auto_revert,
         auto_promote: wire.auto_promote,
-        progress_deadline: span(wire.progress_deadline.unwrap_or_default())
+        progress_deadline: duration(wire.progress_deadline.unwrap_or_default())
             .at("progress_deadline")?,
         promoted: wire.promoted,
         desired_canaries: wire.desired_canaries,

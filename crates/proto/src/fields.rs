@@ -134,8 +134,8 @@ pub(crate) fn time(nanoseconds: u64) -> Timestamp {
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
 /// Reads a duration as whole nanoseconds.
-fn total_nanoseconds(span: prost_types::Duration) -> Read<i128> {
-    let (seconds, nanos) = (i128::from(span.seconds), i128::from(span.nanos));
+fn total_nanoseconds(duration: prost_types::Duration) -> Read<i128> {
+    let (seconds, nanos) = (i128::from(duration.seconds), i128::from(duration.nanos));
     if nanos.abs() >= NANOS_PER_SECOND || seconds.signum() * nanos.signum() < 0 {
         return Err(invalid(format!(
             "{seconds} s and {nanos} ns are not a duration: want less than a second of \
@@ -146,24 +146,24 @@ fn total_nanoseconds(span: prost_types::Duration) -> Read<i128> {
 }
 
 /// Reads a duration that cannot be negative.
-pub(crate) fn span(span: prost_types::Duration) -> Read<Duration> {
-    let nanos = total_nanoseconds(span)?;
+pub(crate) fn duration(duration: prost_types::Duration) -> Read<Duration> {
+    let nanos = total_nanoseconds(duration)?;
     if nanos < 0 {
         return Err(invalid(format!("{nanos} ns is negative: want 0 or more")));
     }
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| {
         invalid(format!(
             "{} s is too long: want at most 584 years",
-            span.seconds
+            duration.seconds
         ))
     })
 }
 
 /// Writes a duration; one too long for the wire is written as the longest.
-pub fn duration_to_wire(span: Duration) -> prost_types::Duration {
+pub fn duration_to_wire(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
-        seconds: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
-        nanos: i32::try_from(span.subsec_nanos()).expect("less than a second fits in i32"),
+        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(duration.subsec_nanos()).expect("less than a second fits in i32"),
     }
 }
 
@@ -175,5 +175,5 @@ pub fn required_duration(
     field: &str,
     wire: Option<prost_types::Duration>,
 ) -> Result<Duration, FieldErrors> {
-    required(wire).and_then(span).at(field)
+    required(wire).and_then(duration).at(field)
 }

@@ -1,7 +1,7 @@
 //! The decision about one deployment in a snapshot.
 
 use model::{Deployment, DeploymentStatus, EvalId, Indexed, Job, Timestamp};
-use placement::reschedule::{Outlook, Purpose, outlook};
+use placement::reschedule::{Purpose, ReplacementDecision, replacement_decision};
 use state::{AllocView, Snapshot};
 
 use crate::action::{Action, Cause};
@@ -132,10 +132,10 @@ fn cannot_recover(view: &AllocView, deployment: &Deployment, job: &Job) -> bool 
         .task_group(&view.alloc.task_group)
         .and_then(|group| group.reschedule);
     let client = view.client.as_deref();
-    match outlook(&view.alloc, client, policy.as_ref(), Purpose::Recovery) {
-        Outlook::Settled => false,
-        Outlook::Never => true,
-        Outlook::From(_) => group.progress_deadline.is_zero(),
+    match replacement_decision(&view.alloc, client, policy.as_ref(), Purpose::Recovery) {
+        ReplacementDecision::NotNeeded => false,
+        ReplacementDecision::Never => true,
+        ReplacementDecision::From(_) => group.progress_deadline.is_zero(),
     }
 }
 

@@ -7,7 +7,7 @@ use state::Snapshot;
 /// one is scheduled, which takes less than the way to the eval-broker and back.
 const AHEAD: u32 = 4;
 
-/// Evaluations in hand for each that is scheduled at a time: a small one takes some hundred microseconds
+/// Evaluations in flight for each that is scheduled at a time: a small one takes some hundred microseconds
 /// to schedule, and some ten milliseconds until its plan is committed.
 const IN_HAND: u32 = 64;
 

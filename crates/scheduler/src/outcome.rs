@@ -33,7 +33,7 @@ struct UnblockHints {
 }
 
 /// Adds the end of the evaluation to a complete draft.
-pub(crate) fn settle(inputs: &Inputs<'_>, draft: &mut Draft<'_>, rng: &mut RunRng) {
+pub(crate) fn end_evaluation(inputs: &Inputs<'_>, draft: &mut Draft<'_>, rng: &mut RunRng) {
     complete_metrics(inputs, draft);
     let eval = inputs.eval;
     let mut outcome = eval.clone();

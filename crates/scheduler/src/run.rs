@@ -12,7 +12,7 @@ const ATTEMPTS_MAX_SERVICE: u32 = 5;
 /// The same for batch work.
 const ATTEMPTS_MAX_BATCH: u32 = 2;
 /// The maximum number of refusals of the plan that gives up: an overtaking write (a change of the
-/// job, another delivery) has settled by then, or the broker delivers the evaluation again.
+/// job, another delivery) is over by then, or the broker delivers the evaluation again.
 const GIVE_UPS_MAX: u32 = 3;
 
 /// The selection of nodes at first, and after collisions with other plans. Source:
@@ -45,7 +45,7 @@ pub struct Run {
 /// The next step for an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attempt {
-    /// Submit the plan, and pass its result to [`Run::settle`].
+    /// Submit the plan, and pass its result to [`Run::evaluate_result`].
     Submit(Box<Decision>),
     /// The evaluation has ended: another delivery or the broker was faster. Nothing is written.
     Overtaken,
@@ -127,7 +127,7 @@ impl Run {
     }
 
     /// Evaluates the result of `plan`.
-    pub fn settle(&mut self, plan: &Plan, result: &PlanResult) -> PlanOutcome {
+    pub fn evaluate_result(&mut self, plan: &Plan, result: &PlanResult) -> PlanOutcome {
         if result.refused.is_none() && result.refresh_index == 0 {
             let is_whole = result.rejected_nodes.is_empty();
             return if is_whole {

@@ -121,7 +121,7 @@ pub(crate) fn decide(
     }
     draft.release_fitting_victims(&inputs);
     match gives_up {
-        None => outcome::settle(&inputs, &mut draft, &mut rng),
+        None => outcome::end_evaluation(&inputs, &mut draft, &mut rng),
         Some(reason) => outcome::give_up(&inputs, &mut draft, &mut rng, reason),
     }
     for (group, count) in draft.preemptions() {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::draft::{Draft, Placed};
 use crate::generation::Generation;
 use crate::inputs::Inputs;
-use crate::rank::ask::{Ask, Neighbour};
+use crate::rank::ask::{Ask, JobAllocation};
 use crate::rank::preferences::Preferences;
 use crate::reconcile::changes::PlaceAsk;
 
@@ -34,7 +34,7 @@ pub(crate) fn ask<'r>(
 ) -> Ask<'r> {
     let live = live(inputs, draft).map(|placed| {
         let is_alternative = generation.is_alternative_to(placed.generation);
-        Neighbour {
+        JobAllocation {
             node_id: placed.node_id,
             is_of_group: placed.group == group.name,
             is_alternative,

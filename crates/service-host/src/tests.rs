@@ -1,3 +1,5 @@
+//! Health of a service over its store, and its end: loops, drains, panics.
+
 use service_kit::{connect_lazy, request};
 use store_test_kit::TestStore;
 use test_kit::proxy::{Mode, Proxy};

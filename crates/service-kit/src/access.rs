@@ -89,7 +89,7 @@ impl AccessLayer {
             }
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(omitted) = log.record(Instant::now()) {
-                warn!(method, role, omitted, "call refused: {refusal}");
+                warn!(method, role, omitted, %refusal, "call refused");
             }
         }
         match refusal {

@@ -1,4 +1,4 @@
-//! The book of names as its readers and the subscription share it.
+//! The subscription as its readers share it with the loop that sends it to a gateway.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::book::{Answer, Book, ServiceName};
+use crate::subscription::{Answer, ServiceName, Subscription};
 
 /// The gateways have not answered in time, and there is no earlier answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub struct NoAnswer;
 /// The services that a node looks up.
 #[derive(Debug)]
 pub struct Services {
-    book: Mutex<Book>,
+    subscription: Mutex<Subscription>,
     started: Instant,
     /// The generation of the names.
     names: watch::Sender<u64>,
@@ -27,7 +27,7 @@ pub struct Services {
 impl Default for Services {
     fn default() -> Self {
         Self {
-            book: Mutex::default(),
+            subscription: Mutex::default(),
             started: Instant::now(),
             names: watch::Sender::new(0),
             answers: watch::Sender::new(0),
@@ -54,18 +54,18 @@ impl Services {
     }
 
     fn ask(&self, name: &ServiceName) -> Option<Answer> {
-        let mut book = self.book();
-        let answer = book.ask(self.now(), name);
-        self.note_names(&book);
+        let mut subscription = self.subscription();
+        let answer = subscription.ask(self.now(), name);
+        self.note_names(&subscription);
         answer
     }
 
     /// Returns the names to subscribe to. Those without questions are forgotten.
     pub fn names(&self) -> Vec<ServiceName> {
-        let mut book = self.book();
-        book.expire(self.now());
-        self.note_names(&book);
-        book.names().1
+        let mut subscription = self.subscription();
+        subscription.expire(self.now());
+        self.note_names(&subscription);
+        subscription.names().1
     }
 
     /// Tells of changes of the names.
@@ -75,17 +75,17 @@ impl Services {
 
     /// Records a message of the gateway: these changes, after which all answers are current.
     pub fn apply(&self, changes: impl IntoIterator<Item = (ServiceName, Answer)>) {
-        self.book().apply(self.now(), changes);
+        self.subscription().apply(self.now(), changes);
         self.answers.send_modify(|count| *count += 1);
     }
 
     /// Returns the time since the gateway last said that the answers are current; zero without names.
     pub fn age(&self) -> Duration {
-        self.book().age(self.now())
+        self.subscription().age(self.now())
     }
 
-    fn note_names(&self, book: &Book) {
-        let generation = book.names().0;
+    fn note_names(&self, subscription: &Subscription) {
+        let generation = subscription.names().0;
         self.names.send_if_modified(|known| {
             let is_new = *known != generation;
             *known = generation;
@@ -97,8 +97,10 @@ impl Services {
         self.started.elapsed()
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn subscription(&self) -> MutexGuard<'_, Subscription> {
+        self.subscription
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -62,7 +62,7 @@ impl Snapshot {
                     client.map(|_| once(view.client_modify_index))
                 }
                 None => {
-                    let mut strays = self.stray_clients();
+                    let mut strays = self.clients_without_alloc();
                     strays
                         .find(|stray| stray.0 == *id)
                         .map(|stray| once(stray.2))

@@ -175,8 +175,8 @@ impl Snapshot {
     }
 
     /// Returns the client sides without an allocation and their revisions, in no particular order.
-    pub fn stray_clients(&self) -> impl Iterator<Item = (AllocId, &AllocClient, u64)> {
-        let strays = self.tables.stray_clients.iter();
+    pub fn clients_without_alloc(&self) -> impl Iterator<Item = (AllocId, &AllocClient, u64)> {
+        let strays = self.tables.clients_without_alloc.iter();
         strays.map(|(id, (client, modify_index))| (*id, &**client, *modify_index))
     }
 

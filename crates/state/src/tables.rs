@@ -4,6 +4,8 @@
 //! non-terminal allocations; the node table has the same sums. The tests recompute all of it from
 //! the objects.
 
+mod allocs;
+mod indexes;
 mod job_records;
 mod staged;
 
@@ -11,10 +13,9 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use model::{
-    AllocClient, AllocId, AllocServices, Allocation, Deployment, DeploymentId, EvalId, Evaluation,
-    Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, Keyring,
-    LeaderInfo, Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo,
-    ProcessKey,
+    AllocClient, AllocId, AllocServices, Deployment, DeploymentId, EvalId, Evaluation, Indexed,
+    IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, Keyring, LeaderInfo,
+    Namespace, Node, NodeId, NodeIntroduction, NodePool, NodeRevocation, ProcessInfo, ProcessKey,
 };
 
 use crate::change::Change;
@@ -26,6 +27,7 @@ use crate::map::Map;
 use crate::node_table::NodeTable;
 use crate::priorities::Priorities;
 use crate::scheduling::Scheduling;
+use crate::tables::indexes::Indexes;
 use crate::tables::job_records::JobRecords;
 use crate::tables::staged::Staged;
 use crate::usage::NodeUsage;
@@ -52,7 +54,7 @@ pub(crate) struct Tables {
     pub(crate) allocs_by_eval: Map<EvalId, IdSet<AllocId>>,
     pub(crate) allocs_by_deployment: Map<DeploymentId, IdSet<AllocId>>,
     /// Client sides that arrived before, or outlived, their allocation.
-    pub(crate) stray_clients: Map<AllocId, (Arc<AllocClient>, u64)>,
+    pub(crate) clients_without_alloc: Map<AllocId, (Arc<AllocClient>, u64)>,
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
     pub(crate) usage: Map<NodeId, NodeUsage>,
     pub(crate) node_table: NodeTable,
@@ -94,7 +96,11 @@ impl Tables {
                 modify_index,
             } => {
                 self.touch(key.table(), revision);
-                self.put(key, entity, create_index, modify_index);
+                let at = Indexes {
+                    create: create_index,
+                    modify: modify_index,
+                };
+                self.put(key, entity, at);
             }
             Change::Delete { key } => {
                 self.touch(key.table(), revision);
@@ -108,133 +114,102 @@ impl Tables {
         *index = revision.max(*index);
     }
 
-    fn put(&mut self, key: Key, entity: Entity, create_index: u64, modify_index: u64) {
+    fn put(&mut self, key: Key, entity: Entity, at: Indexes) {
         match (key, entity) {
             (Key::Job(key), Entity::Job(value)) => {
                 self.job_records.note(&key, Some(&value));
-                self.jobs
-                    .insert(key, indexed(*value, create_index, modify_index));
+                self.jobs.insert(key, at.row(*value));
             }
             (Key::JobVersion(key, version), Entity::JobVersion(value)) => {
-                let job = indexed(*value, create_index, modify_index);
-                self.put_job_version((key, version), job);
+                self.put_job_version((key, version), at.row(*value));
             }
             (Key::JobStable(key, version), Entity::JobStable) => {
-                self.stable_versions.insert((key, version), modify_index);
+                self.stable_versions.insert((key, version), at.modify);
             }
-            (Key::JobTally(key), Entity::JobTally(value)) => {
-                self.job_tallies
-                    .insert(key, indexed(*value, create_index, modify_index));
-            }
-            (Key::JobTags(key), Entity::JobTags(value)) => {
-                self.job_tags
-                    .insert(key, indexed(*value, create_index, modify_index));
-            }
-            (Key::Eval(id), Entity::Eval(value)) => {
-                self.put_eval(id, indexed(*value, create_index, modify_index));
-            }
-            (Key::Alloc(id), Entity::Alloc(value)) => {
-                self.put_alloc(id, *value, create_index, modify_index);
-            }
+            (Key::Eval(id), Entity::Eval(value)) => self.put_eval(id, at.row(*value)),
+            (Key::Alloc(id), Entity::Alloc(value)) => self.put_alloc(id, *value, at),
             (Key::AllocClient(id), Entity::AllocClient(value)) => {
-                self.put_alloc_client(id, Arc::new(*value), modify_index);
+                self.put_alloc_client(id, Arc::new(*value), at.modify);
             }
             (Key::Node(id), Entity::Node(value)) => {
-                let node = indexed(*value, create_index, modify_index);
+                let node = at.row(*value);
                 let old = self.nodes.get(&id).map(|old| &old.value);
                 self.csi.note_node(old, Some(&node.value));
                 self.node_table.put(Arc::clone(&node), self.usage.get(&id));
                 self.nodes.insert(id, node);
             }
             (Key::Deployment(id), Entity::Deployment(value)) => {
-                self.put_deployment(id, indexed(*value, create_index, modify_index));
-            }
-            (Key::Election(service), Entity::Election(value)) => {
-                self.leaders.insert(
-                    service,
-                    Indexed {
-                        create_index,
-                        modify_index,
-                        value,
-                    },
-                );
+                self.put_deployment(id, at.row(*value));
             }
             (Key::SchedulerConfig, Entity::SchedulerConfig(value)) => {
-                self.scheduling
-                    .put(indexed(*value, create_index, modify_index));
+                self.scheduling.put(at.row(*value));
             }
             (Key::NodePool(name), Entity::NodePool(value)) => {
                 self.scheduling.put_pool(&name, value.scheduler_config);
-                self.node_pools
-                    .insert(name, indexed(*value, create_index, modify_index));
+                self.node_pools.insert(name, at.row(*value));
+            }
+            (Key::Volume(key), Entity::Volume(value)) => self.volumes.put(key, at.row(*value)),
+            (Key::VolumeClaim(id), Entity::VolumeClaim(value)) => {
+                self.volumes.put_claim(id, at.row(*value));
+            }
+            (key, entity) => self.put_row(key, entity, at),
+        }
+    }
+
+    /// Puts a row that no index or sum depends on.
+    fn put_row(&mut self, key: Key, entity: Entity, at: Indexes) {
+        match (key, entity) {
+            (Key::JobTally(key), Entity::JobTally(value)) => {
+                self.job_tallies.insert(key, at.row(*value));
+            }
+            (Key::JobTags(key), Entity::JobTags(value)) => {
+                self.job_tags.insert(key, at.row(*value));
+            }
+            (Key::Election(service), Entity::Election(value)) => {
+                self.leaders.insert(service, at.indexed(value));
             }
             (Key::Namespace(name), Entity::Namespace(value)) => {
-                self.namespaces
-                    .insert(name, indexed(*value, create_index, modify_index));
-            }
-            (Key::Volume(key), Entity::Volume(value)) => {
-                self.volumes
-                    .put(key, indexed(*value, create_index, modify_index));
-            }
-            (Key::VolumeClaim(id), Entity::VolumeClaim(value)) => {
-                self.volumes
-                    .put_claim(id, indexed(*value, create_index, modify_index));
+                self.namespaces.insert(name, at.row(*value));
             }
             (Key::CsiVolume(key), Entity::CsiVolume(value)) => {
-                let volume = indexed(*value, create_index, modify_index);
-                self.csi.volumes.insert(key, volume);
+                self.csi.volumes.insert(key, at.row(*value));
             }
             (Key::CsiAttachment(key), Entity::CsiAttachment(value)) => {
-                let attachment = indexed(*value, create_index, modify_index);
-                self.csi.attachments.insert(key, attachment);
+                self.csi.attachments.insert(key, at.row(*value));
             }
             (Key::PeriodicLaunch(key), Entity::PeriodicLaunch(value)) => {
-                let row = indexed(value, create_index, modify_index);
-                self.job_records.launches.insert(key, row);
+                self.job_records.launches.insert(key, at.row(value));
             }
             (Key::DispatchToken(key, token), Entity::DispatchToken(value)) => {
-                let row = indexed(value, create_index, modify_index);
-                self.job_records.tokens.insert((key, token), row);
+                self.job_records.tokens.insert((key, token), at.row(value));
             }
             (Key::ScalingEvents(key, group), Entity::ScalingEvents(value)) => {
-                let row = indexed(*value, create_index, modify_index);
+                let row = at.row(*value);
                 self.job_records.scaling.insert((key, group), row);
             }
             (Key::PlanPiece(eval_id, position), Entity::PlanPiece(value)) => {
-                let row = indexed(*value, create_index, modify_index);
+                let row = at.row(*value);
                 self.staged.pieces.insert((eval_id, position), row);
             }
             (Key::PlanCommit(eval_id), Entity::PlanCommit(value)) => {
-                let row = indexed(value, create_index, modify_index);
-                self.staged.commits.insert(eval_id, row);
+                self.staged.commits.insert(eval_id, at.row(value));
             }
             (Key::IntroductionToken(id), Entity::IntroductionToken(value)) => {
-                let row = indexed(*value, create_index, modify_index);
-                self.introductions.tokens.insert(id, row);
+                self.introductions.tokens.insert(id, at.row(*value));
             }
             (Key::NodeIntroduction(id), Entity::NodeIntroduction(value)) => {
-                let row = indexed(*value, create_index, modify_index);
-                self.introductions.nodes.insert(id, row);
+                self.introductions.nodes.insert(id, at.row(*value));
             }
             (Key::Services(id), Entity::Services(value)) => {
-                self.services
-                    .insert(id, indexed(*value, create_index, modify_index));
+                self.services.insert(id, at.row(*value));
             }
             (Key::NodeRevocation(id), Entity::NodeRevocation(value)) => {
-                self.revocations
-                    .insert(id, indexed(*value, create_index, modify_index));
+                self.revocations.insert(id, at.row(*value));
             }
             (Key::Process(key), Entity::Process(value)) => {
-                let row = Indexed {
-                    create_index,
-                    modify_index,
-                    value,
-                };
-                self.processes.insert(key, row);
+                self.processes.insert(key, at.indexed(value));
             }
-            (Key::Keyring, Entity::Keyring(value)) => {
-                self.keyring = Some(indexed(*value, create_index, modify_index));
-            }
+            (Key::Keyring, Entity::Keyring(value)) => self.keyring = Some(at.row(*value)),
             // Outside of the prefix that replicas watch.
             (Key::Variable(_), Entity::Variable(_))
             | (Key::LockHolder(_) | Key::LockDelay(_), Entity::VariableLock(_)) => {}
@@ -258,40 +233,6 @@ impl Tables {
         }
     }
 
-    /// Stops counting the allocations of a version until the version is known again.
-    fn forget_priority(&mut self, version: &(JobKey, u64)) {
-        let Some(job) = self.job_versions.get(version).cloned() else {
-            return;
-        };
-        for view in self.live_of_version(version) {
-            let alloc = &view.alloc;
-            self.priorities
-                .remove(alloc.node_id, job.value.priority, &alloc.resources);
-            self.priorities.note_unknown(version.clone());
-        }
-    }
-
-    fn live_of_version(&self, (job, version): &(JobKey, u64)) -> Vec<AllocView> {
-        let ids = self.allocs_by_job.get(job).into_iter().flatten();
-        let views = ids.filter_map(|id| self.allocs.get(id));
-        views
-            .filter(|view| view.alloc.job_version == *version && !view.is_terminal())
-            .cloned()
-            .collect()
-    }
-
-    fn count_priority(&mut self, view: &AllocView) {
-        let alloc = &view.alloc;
-        let version = (alloc.job_key(), alloc.job_version);
-        match self.job_versions.get(&version) {
-            Some(job) => {
-                self.priorities
-                    .add(alloc.node_id, job.value.priority, &alloc.resources);
-            }
-            None => self.priorities.note_unknown(version),
-        }
-    }
-
     fn put_eval(&mut self, id: EvalId, eval: Arc<Indexed<Evaluation>>) {
         if eval.value.status.is_terminal() {
             self.open_evals.remove(&id);
@@ -300,129 +241,6 @@ impl Tables {
         }
         link(&mut self.evals_by_job, eval.value.job.clone(), id);
         self.evals.insert(id, eval);
-    }
-
-    fn put_alloc(&mut self, id: AllocId, mut alloc: Allocation, create: u64, modify: u64) {
-        self.share_names(&mut alloc);
-        let (client, client_modify_index) = match self.allocs.get(&id) {
-            Some(old) => (old.client.clone(), old.client_modify_index),
-            None => match self.stray_clients.remove(&id) {
-                Some((client, index)) => (Some(client), index),
-                None => (None, 0),
-            },
-        };
-        self.set_alloc(AllocView {
-            alloc: Arc::new(alloc),
-            create_index: create,
-            alloc_modify_index: modify,
-            client,
-            client_modify_index,
-        });
-    }
-
-    /// Lets the names of an allocation be those of its job's first one: they are the same texts, and a
-    /// replica holds them a million times otherwise.
-    fn share_names(&self, alloc: &mut Allocation) {
-        let Some((job, ids)) = self.allocs_by_job.get_key_value(&alloc.job_key()) else {
-            return;
-        };
-        alloc.namespace = Arc::clone(&job.namespace);
-        alloc.job_id = Arc::clone(&job.job_id);
-        let first = ids.into_iter().next().and_then(|id| self.allocs.get(id));
-        if let Some(first) = first
-            && first.alloc.task_group == alloc.task_group
-        {
-            alloc.task_group = Arc::clone(&first.alloc.task_group);
-        }
-    }
-
-    fn put_alloc_client(&mut self, id: AllocId, client: Arc<AllocClient>, modify: u64) {
-        match self.allocs.get(&id) {
-            Some(old) => {
-                let view = AllocView {
-                    client: Some(client),
-                    client_modify_index: modify,
-                    ..old.clone()
-                };
-                self.set_alloc(view);
-            }
-            None => {
-                self.stray_clients.insert(id, (client, modify));
-            }
-        }
-    }
-
-    fn set_alloc(&mut self, view: AllocView) {
-        let id = view.alloc.id;
-        let old = self.allocs.get(&id).cloned();
-        // A report that does not end the allocation changes no sum.
-        let counts_alike = old.as_ref().is_some_and(|old| {
-            Arc::ptr_eq(&old.alloc, &view.alloc) && old.is_terminal() == view.is_terminal()
-        });
-        if counts_alike {
-            self.allocs.insert(id, view);
-            return;
-        }
-        if let Some(old) = &old {
-            self.release(old);
-            if old.alloc.deployment_id != view.alloc.deployment_id {
-                self.unlink_deployment(id, old.alloc.deployment_id);
-            }
-        }
-        if old.is_none() {
-            link(&mut self.allocs_by_node, view.alloc.node_id, id);
-            link(&mut self.allocs_by_job, view.alloc.job_key(), id);
-        }
-        match &old {
-            Some(old) if old.alloc.eval_id == view.alloc.eval_id => {}
-            _ => {
-                if let Some(old) = &old {
-                    unlink(&mut self.allocs_by_eval, &old.alloc.eval_id, &id);
-                }
-                link(&mut self.allocs_by_eval, view.alloc.eval_id, id);
-            }
-        }
-        if let Some(deployment_id) = view.alloc.deployment_id {
-            link(&mut self.allocs_by_deployment, deployment_id, id);
-        }
-        if view.is_terminal() {
-            self.copy_usage(view.alloc.node_id);
-        } else {
-            let usage = self.usage.entry(view.alloc.node_id).or_default();
-            usage.add(&view.alloc.resources);
-            self.node_table.set_usage(view.alloc.node_id, Some(usage));
-            self.count_priority(&view);
-        }
-        self.allocs.insert(id, view);
-    }
-
-    fn release(&mut self, view: &AllocView) {
-        if view.is_terminal() {
-            return;
-        }
-        let node_id = view.alloc.node_id;
-        if let Some(usage) = self.usage.get_mut(&node_id) {
-            usage.remove(&view.alloc.resources);
-            if usage.is_empty() {
-                self.usage.remove(&node_id);
-            }
-        }
-        let version = (view.alloc.job_key(), view.alloc.job_version);
-        if let Some(job) = self.job_versions.get(&version) {
-            self.priorities
-                .remove(node_id, job.value.priority, &view.alloc.resources);
-        }
-    }
-
-    /// Copies a node's usage into the node table.
-    fn copy_usage(&mut self, node_id: NodeId) {
-        self.node_table.set_usage(node_id, self.usage.get(&node_id));
-    }
-
-    fn unlink_deployment(&mut self, id: AllocId, deployment_id: Option<DeploymentId>) {
-        if let Some(deployment_id) = deployment_id {
-            unlink(&mut self.allocs_by_deployment, &deployment_id, &id);
-        }
     }
 
     fn put_deployment(&mut self, id: DeploymentId, deployment: Arc<Indexed<Deployment>>) {
@@ -471,7 +289,7 @@ impl Tables {
             }
             Key::Alloc(id) => self.delete_alloc(*id),
             Key::AllocClient(id) => {
-                self.stray_clients.remove(id);
+                self.clients_without_alloc.remove(id);
                 if let Some(old) = self.allocs.get(id).cloned() {
                     self.set_alloc(AllocView {
                         client: None,
@@ -517,30 +335,4 @@ impl Tables {
             Key::Variable(_) | Key::LockHolder(_) | Key::LockDelay(_) => {}
         }
     }
-
-    fn delete_alloc(&mut self, id: AllocId) {
-        let Some(old) = self.allocs.get(&id).cloned() else {
-            return;
-        };
-        self.release(&old);
-        self.copy_usage(old.alloc.node_id);
-        self.allocs.remove(&id);
-        unlink(&mut self.allocs_by_node, &old.alloc.node_id, &id);
-        unlink(&mut self.allocs_by_job, &old.alloc.job_key(), &id);
-        unlink(&mut self.allocs_by_eval, &old.alloc.eval_id, &id);
-        self.unlink_deployment(id, old.alloc.deployment_id);
-        // The client side has a key of its own and may be deleted later.
-        if let Some(client) = old.client {
-            self.stray_clients
-                .insert(id, (client, old.client_modify_index));
-        }
-    }
-}
-
-fn indexed<T>(value: T, create_index: u64, modify_index: u64) -> Arc<Indexed<T>> {
-    Arc::new(Indexed {
-        create_index,
-        modify_index,
-        value,
-    })
 }

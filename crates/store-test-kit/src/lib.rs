@@ -1,9 +1,11 @@
-//! An embedded etcd on a loopback port with a connected client, for tests of services.
+//! An embedded etcd on a loopback port with a connected client, for tests of services, and the check of a
+//! store's whole history.
 //!
 //! A dev-dependency only. It is apart from `test-kit`, so that tests of pure crates compile neither
 //! the store nor the embedded etcd.
 
 mod observed;
+mod replay;
 
 use std::net::SocketAddr;
 
@@ -13,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use observed::ObservedStore;
+pub use replay::{Report, check_history};
 
 /// A running store, gone when dropped.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::TestStore;
 /// Long enough for a loaded machine, short enough to notice.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A store that a test writes to by another hand than the service's, and watches.
+/// A store that a test writes to beside the service, and watches.
 #[derive(Debug)]
 pub struct ObservedStore {
     pub store: Client,

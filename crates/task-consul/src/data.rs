@@ -66,7 +66,7 @@ impl Data {
             Err(failure) => {
                 if let (Failure::Forbidden { .. }, Some(own)) = (&failure, &self.token) {
                     // The token may have been revoked.
-                    own.doubt();
+                    own.request_test();
                 }
                 Err(FetchError::new(failure.to_string()))
             }

@@ -46,15 +46,15 @@ mod tests {
         #[derive(Deserialize)]
         struct Options {
             #[serde(deserialize_with = "duration")]
-            span: Duration,
+            timeout: Duration,
         }
-        let read = |span: serde_json::Value| {
-            let config = serde_json::json!({"span": span});
+        let read = |timeout: serde_json::Value| {
+            let config = serde_json::json!({"timeout": timeout});
             let options = decode::<Options>("mock_driver", config.as_object().unwrap().clone());
-            options.map(|options| options.span)
+            options.map(|options| options.timeout)
         };
         let run = Duration::from_secs(36_000_000);
-        for (span, want) in [
+        for (timeout, want) in [
             (serde_json::json!(5), Duration::from_nanos(5)),
             (serde_json::json!("1h30m"), Duration::from_secs(5_400)),
             (serde_json::json!("36000000000000000ns"), run),
@@ -63,12 +63,12 @@ mod tests {
                 run + Duration::from_nanos(1),
             ),
         ] {
-            assert_eq!(read(span.clone()), Ok(want), "{span}");
+            assert_eq!(read(timeout.clone()), Ok(want), "{timeout}");
         }
         // Durations beyond the range of the clock are refused.
-        for span in ["", "10", "-1s", "10 parsecs", "1000000000000000h"] {
-            let error = read(span.into()).unwrap_err().to_string();
-            assert!(error.contains("is not a duration"), "{span}: {error}");
+        for timeout in ["", "10", "-1s", "10 parsecs", "1000000000000000h"] {
+            let error = read(timeout.into()).unwrap_err().to_string();
+            assert!(error.contains("is not a duration"), "{timeout}: {error}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Dedicated cores: the cores withheld from tasks that share cpu.
+//! Dedicated cores: the cores that tasks with shared cpu do not use.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ mod options;
 mod settings;
 
 pub use self::driver::Exec;
-pub(crate) use self::driver::Surroundings;
+pub(crate) use self::driver::IsolationDefaults;
 pub(crate) use self::options::Options;
 pub(crate) use self::settings::wrong_path;
 pub use self::settings::{DEFAULT_CAPS, ExecConfig, SOURCE};

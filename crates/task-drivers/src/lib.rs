@@ -1,7 +1,8 @@
 //! Task drivers: the code that starts, finds and ends tasks.
 //!
 //! In reading order: [`driver`] is the interface of every driver; [`resource_limits`] of a task;
-//! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal; [`env`](mod@env)
+//! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal, [`AttemptDirs`] the
+//! directories for records of attempts; [`env`](mod@env)
 //! holds a task's variables and their interpolation, [`config`] the options of its `config` block, whose
 //! blocks are read by [`blocks`];
 //! [`volumes`] and [`dispatch_payload`] prepare its start; [`command`] describes commands beside it;
@@ -19,6 +20,7 @@ mod operations_of;
 
 mod affinity;
 pub mod alloc_dirs;
+mod attempt_dirs;
 pub mod blocks;
 mod cgroup;
 pub mod command;
@@ -48,6 +50,7 @@ mod usage;
 mod user;
 pub mod volumes;
 
+pub use attempt_dirs::AttemptDirs;
 pub use command::{ExecCommand, ExecInput, ExecIo, ExecOutput, TerminalSize};
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{

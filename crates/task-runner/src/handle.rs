@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lifecycle::{Assignment, NoProcess, RestartRefusal, RestartScope};
-use model::Timestamp;
+use lifecycle::{Assignment, NoProcess, RestartRefusal};
+use model::{RestartScope, Timestamp};
 use task_drivers::{Driver, DriverError, TaskId};
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -13,7 +13,7 @@
 //! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`; `registration`
 //! registers those of `consul_services` in Consul;
 //! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
-//! changed template; [`exec`] runs commands beside tasks, `signal` sends signals to them; [`measurement`] measures what they and the
+//! changed template; [`exec`] runs commands beside tasks, `run::signal` sends signals to them; [`measurement`] measures what they and the
 //! machine use on request; [`file_system`] reads the usage of a disk; [`levels`] has the metrics that are read at each
 //! scrape.
 //!
@@ -46,7 +46,6 @@ mod run;
 mod runner;
 mod script;
 mod services;
-mod signal;
 mod sources;
 mod task_shared;
 mod templates;

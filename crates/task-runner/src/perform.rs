@@ -289,7 +289,10 @@ impl Runner {
                 ClientStatus::Failed => metrics.allocs_failed.inc(),
                 _ => 0,
             };
-            debug!(status = client.status.as_str(), "client status");
+            debug!(
+                status = client.status.as_str(),
+                "the client status of the allocation has changed"
+            );
         }
         if self.record.is_kept() {
             self.inputs

@@ -4,6 +4,8 @@
 //! at once. A start is idempotent: drivers know tasks by attempt and find running ones. Only the
 //! removal of an attempt's records waits until the state is durable.
 
+mod signal;
+
 use std::sync::Arc;
 use std::time::Duration;
 

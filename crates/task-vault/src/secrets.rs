@@ -88,7 +88,7 @@ impl Secrets {
         };
         result.map_err(|failure| {
             if matches!(failure, Failure::Forbidden { .. }) {
-                self.token.doubt();
+                self.token.request_test();
             }
             FetchError {
                 message: failure.to_string(),

@@ -1,4 +1,4 @@
-//! The loop around the [`Board`]: fetches what is due, and tells of changes.
+//! The loop around the [`LookUps`]: fetches what is due, and tells of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,8 +17,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument as _, debug};
 
-use crate::board::Board;
 use crate::fetch::{Fetch, FetchError, Fetched};
+use crate::look_ups::LookUps;
 use crate::snapshot::Snapshot;
 
 /// Look-ups of a task that are fetched at a time.
@@ -42,7 +42,7 @@ pub struct Watch {
 }
 
 struct Shared {
-    board: Mutex<Board>,
+    look_ups: Mutex<LookUps>,
     started: Instant,
     /// Look-ups are new or due at once.
     wake: Notify,
@@ -65,7 +65,7 @@ impl Watch {
     /// Begins without look-ups. `rng` spreads polls and retries.
     pub fn spawn(fetch: Arc<dyn Fetch>, rng: StdRng) -> Self {
         let shared = Arc::new(Shared {
-            board: Mutex::default(),
+            look_ups: Mutex::default(),
             started: Instant::now(),
             wake: Notify::new(),
             seen: watch::Sender::new(Seen::default()),
@@ -83,7 +83,7 @@ impl Watch {
     /// There are too many.
     pub fn want(&self, lookups: &BTreeSet<Lookup>) -> Result<(), String> {
         let now = self.shared.now();
-        self.shared.board().want(now, lookups)?;
+        self.shared.look_ups().want(now, lookups)?;
         self.shared.wake.notify_one();
         Ok(())
     }
@@ -91,18 +91,18 @@ impl Watch {
     /// Fetches all look-ups again, at once.
     pub fn refresh(&self) {
         let now = self.shared.now();
-        self.shared.board().refresh(now);
+        self.shared.look_ups().refresh(now);
         self.shared.wake.notify_one();
     }
 
     /// The answers at this moment.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Arc::new(self.shared.board().answers()))
+        Snapshot::new(Arc::new(self.shared.look_ups().answers()))
     }
 
     /// The reasons of failures at this moment. They have no secrets.
     pub fn problems(&self) -> BTreeMap<Lookup, String> {
-        self.shared.board().problems()
+        self.shared.look_ups().problems()
     }
 
     /// Tells of changes from now on.
@@ -112,8 +112,8 @@ impl Watch {
 }
 
 impl Shared {
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn look_ups(&self) -> MutexGuard<'_, LookUps> {
+        self.look_ups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> Duration {
@@ -127,7 +127,7 @@ async fn run(shared: Arc<Shared>, fetch: Arc<dyn Fetch>, mut rng: StdRng) {
     let mut fetching: FuturesUnordered<Fetching> = FuturesUnordered::new();
     loop {
         let room = FETCHES.saturating_sub(fetching.len());
-        let due = shared.board().take_due(shared.now(), room);
+        let due = shared.look_ups().take_due(shared.now(), room);
         for lookup in due {
             let answer = timeout(FETCH_LIMIT, fetch.fetch(lookup.clone()));
             fetching.push(Box::pin(async move {
@@ -138,14 +138,14 @@ async fn run(shared: Arc<Shared>, fetch: Arc<dyn Fetch>, mut rng: StdRng) {
         }
         // With all places taken, the next answer makes room.
         let is_full = fetching.len() >= FETCHES;
-        let deadline = shared.board().next_deadline().filter(|_| !is_full);
+        let deadline = shared.look_ups().next_deadline().filter(|_| !is_full);
         tokio::select! {
             Some((lookup, result)) = fetching.next(), if !fetching.is_empty() => {
                 if let Err(error) = &result {
                     debug!(%lookup, error = error.message, "look-up failed");
                 }
                 let jitter = rng.random();
-                let effect = shared.board().answered(shared.now(), &lookup, result, jitter);
+                let effect = shared.look_ups().answered(shared.now(), &lookup, result, jitter);
                 if effect.data || effect.problem {
                     shared.seen.send_modify(|seen| {
                         seen.data += u64::from(effect.data);

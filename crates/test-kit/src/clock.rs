@@ -34,8 +34,8 @@ impl ManualClock {
         self.nanos.store(time.0, Ordering::SeqCst);
     }
 
-    pub fn advance(&self, span: Duration) {
-        self.set(self.now().plus(span));
+    pub fn advance(&self, duration: Duration) {
+        self.set(self.now().plus(duration));
     }
 
     /// Returns the hand itself, for `service_kit::Clock::manual`.

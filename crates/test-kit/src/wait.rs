@@ -1,4 +1,4 @@
-//! Waiting for a condition: never for a span of time.
+//! Waiting for a condition: never for a length of time.
 
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Mutual TLS: handshakes and reloaded files.
+
 mod authority;
 mod handshakes;
 mod reloads;

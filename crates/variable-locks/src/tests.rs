@@ -150,7 +150,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 #[derive(Debug, Default)]
-struct World {
+struct LockHistory {
     store: Store,
     actors: [Actor; ACTORS],
     /// Until then the last holder that has not released its lock may still stop its work.
@@ -159,7 +159,7 @@ struct World {
     is_violated: bool,
 }
 
-impl World {
+impl LockHistory {
     fn send(&mut self, number: usize, op: Op) {
         let (at, read) = (self.store.now, self.store.read());
         let actor = &mut self.actors[number];
@@ -254,16 +254,16 @@ impl World {
 proptest! {
     #[test]
     fn two_holders_never_overlap(steps in steps()) {
-        let mut world = World::default();
+        let mut history = LockHistory::default();
         for step in steps {
-            world.play(step);
-            let holders = world.holders();
-            prop_assert!(holders.len() <= 1, "{:?} {:?}", step, world);
+            history.play(step);
+            let holders = history.holders();
+            prop_assert!(holders.len() <= 1, "{:?} {:?}", step, history);
             if let Some(id) = holders.first() {
-                let locked = world.store.read();
-                prop_assert!(locked.held(&variable(), id).is_ok(), "{:?} {:?}", step, world);
+                let locked = history.store.read();
+                prop_assert!(locked.held(&variable(), id).is_ok(), "{:?} {:?}", step, history);
             }
-            prop_assert!(!world.is_violated, "{:?} {:?}", step, world);
+            prop_assert!(!history.is_violated, "{:?} {:?}", step, history);
         }
     }
 }

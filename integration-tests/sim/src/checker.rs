@@ -1,7 +1,7 @@
 //! Checker of every revision against the invariants, at the moment of its commit.
 
 /// Tells whether a change of status is one that only a silent node may see.
-fn is_fall(before: NodeStatus, after: NodeStatus) -> bool {
+fn is_loss(before: NodeStatus, after: NodeStatus) -> bool {
     let is_gone = |status| matches!(status, NodeStatus::Down | NodeStatus::Disconnected);
     is_gone(after) && before != after
 }
@@ -47,9 +47,9 @@ pub enum Writer {
     Controller,
 }
 
-/// A node that was marked down or disconnected.
+/// A write that marked a node down or disconnected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fallen {
+pub(crate) struct NodeMark {
     /// The node's name.
     pub(crate) node: String,
     pub(crate) status: NodeStatus,
@@ -75,7 +75,7 @@ struct Inner {
     /// Dispatch token → child.
     dispatched: BTreeMap<String, JobKey>,
     failovers: Failovers,
-    fallen: Vec<Fallen>,
+    node_marks: Vec<NodeMark>,
     fingerprint: u64,
     found: Vec<Violation>,
     last: i64,
@@ -92,7 +92,7 @@ impl Checker {
             jobs: BTreeMap::new(),
             dispatched: BTreeMap::new(),
             failovers: Failovers::default(),
-            fallen: Vec::new(),
+            node_marks: Vec::new(),
             fingerprint: 0xcbf2_9ce4_8422_2325,
             found: Vec::new(),
             last: 0,
@@ -128,9 +128,9 @@ impl Checker {
         });
     }
 
-    /// Takes the nodes that were marked down or disconnected since the last call.
-    pub(crate) fn take_fallen(&self) -> Vec<Fallen> {
-        std::mem::take(&mut self.lock().fallen)
+    /// Takes the marks of nodes as down or disconnected since the last call.
+    pub(crate) fn take_node_marks(&self) -> Vec<NodeMark> {
+        std::mem::take(&mut self.lock().node_marks)
     }
 
     /// Returns the machine of the leader of `service`.
@@ -345,8 +345,8 @@ impl Inner {
             } => {
                 let snapshot = self.history.snapshot();
                 let before = snapshot.node(*id).map(|node| node.value.status);
-                if before.is_some_and(|before| is_fall(before, node.status)) {
-                    self.fallen.push(Fallen {
+                if before.is_some_and(|before| is_loss(before, node.status)) {
+                    self.node_marks.push(NodeMark {
                         node: node.name.clone(),
                         status: node.status,
                         revision,

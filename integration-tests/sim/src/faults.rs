@@ -137,110 +137,136 @@ impl Faults {
 
     fn inject(&mut self, environment: &mut Environment, suite: &Suite, checker: &Checker) {
         let host = self.draw_host(suite, checker, environment);
-        let name = environment.host(host).name().to_owned();
         match self.rng.random_range(0..20_u32) {
-            0..=3 => {
-                let after = self.rng.random_range(50..4_000);
-                let power = match self.rng.random_bool(0.5) {
-                    true => Power::On,
-                    false => Power::Off,
-                };
-                if environment.host(host).is_up() {
-                    self.log(
-                        environment,
-                        &format!("crash {name}, power {power:?}, {after} ms"),
-                    );
-                    self.tally(match (host == suite.etcd, power) {
-                        (true, _) => "etcd crashes",
-                        (false, Power::On) => "a process is killed",
-                        (false, Power::Off) => "a machine loses its power",
-                    });
-                    checker.note_crash(environment.address(host));
-                    environment.crash(host, power);
-                    self.later(environment, after, Repair::Restart(host));
-                }
-            }
-            4..=6 => {
-                let after = self.rng.random_range(200..8_000);
-                let others = environment.hosts().map(|other| other.id());
-                let others: Vec<HostId> = others.filter(|other| *other != host).collect();
-                let lines: Vec<_> = match self.rng.random_range(0..3_u32) {
-                    0 => others.iter().map(|other| (host, *other)).collect(),
-                    1 => others.iter().map(|other| (*other, host)).collect(),
-                    _ => others
-                        .iter()
-                        .flat_map(|other| [(host, *other), (*other, host)])
-                        .collect(),
-                };
-                self.tally("a machine is cut off from all");
-                self.cut(environment, lines, after);
-            }
-            7..=9 => {
-                let after = self.rng.random_range(200..8_000);
-                // Mostly the line to etcd, where delayed messages do the most harm.
-                let other = match self.rng.random_bool(0.6) {
-                    true => suite.etcd,
-                    false => self.rng.random_range(0..environment.hosts().count()),
-                };
-                let lines = match self.rng.random_range(0..3_u32) {
-                    0 => vec![(host, other)],
-                    1 => vec![(other, host)],
-                    _ => vec![(host, other), (other, host)],
-                };
-                self.tally("a line between two is cut");
-                self.cut(environment, lines, after);
-            }
+            0..=3 => self.crash(environment, suite, checker, host),
+            4..=6 => self.cut_off(environment, host),
+            7..=9 => self.cut_line(environment, suite, host),
             10..=13 => {
                 let for_ms = self.rng.random_range(100..7_000);
+                let name = environment.host(host).name().to_owned();
                 self.tally("a machine pauses");
                 self.log(environment, &format!("pause {name} for {for_ms} ms"));
                 environment.pause(host, for_ms);
             }
-            14 => {
-                let slowness = self.rng.random_range(20..1_500);
-                let after = self.rng.random_range(500..5_000);
-                self.tally("etcd's disk is slow");
-                self.log(
-                    environment,
-                    &format!("disk slow by {slowness} ms for {after} ms"),
-                );
-                suite.disk.set_slowness(slowness);
-                self.later(environment, after, Repair::Disk);
-            }
+            14 => self.slow_disk(environment, suite),
             15 | 16 => {
                 let slowness = self.rng.random_range(20..1_500);
-                let after = self.rng.random_range(500..5_000);
-                self.log(
-                    environment,
-                    &format!("{name} slow by {slowness} ms for {after} ms"),
-                );
-                self.tally("a machine's lines are slow");
-                impair_all(environment, host, slowness, 0);
-                self.later(environment, after, Repair::Links(host));
+                self.impair(environment, host, (slowness, 0));
             }
             17 => {
                 let loss = self.rng.random_range(20..400);
-                let after = self.rng.random_range(500..5_000);
-                self.log(
-                    environment,
-                    &format!("{name} loses {loss} of 1,000 for {after} ms"),
-                );
-                self.tally("a machine's lines lose messages");
-                impair_all(environment, host, 0, loss);
-                self.later(environment, after, Repair::Links(host));
+                self.impair(environment, host, (0, loss));
             }
             18 => {
                 let millis = self.rng.random_range(-30_000..30_000_i64);
+                let name = environment.host(host).name().to_owned();
                 self.log(environment, &format!("clock of {name} off by {millis} ms"));
                 self.tally("a clock is set");
                 environment.skew(host, millis * 1_000_000);
             }
             _ => {
+                let name = environment.host(host).name().to_owned();
                 self.log(environment, &format!("connections of {name} reset"));
                 self.tally("connections are reset");
                 network::reset_all(host);
             }
         }
+    }
+
+    fn crash(
+        &mut self,
+        environment: &mut Environment,
+        suite: &Suite,
+        checker: &Checker,
+        host: HostId,
+    ) {
+        let after = self.rng.random_range(50..4_000);
+        let power = match self.rng.random_bool(0.5) {
+            true => Power::On,
+            false => Power::Off,
+        };
+        if !environment.host(host).is_up() {
+            return;
+        }
+        let name = environment.host(host).name().to_owned();
+        self.log(
+            environment,
+            &format!("crash {name}, power {power:?}, {after} ms"),
+        );
+        self.tally(match (host == suite.etcd, power) {
+            (true, _) => "etcd crashes",
+            (false, Power::On) => "a process is killed",
+            (false, Power::Off) => "a machine loses its power",
+        });
+        checker.note_crash(environment.address(host));
+        environment.crash(host, power);
+        self.later(environment, after, Repair::Restart(host));
+    }
+
+    /// Cuts a machine off from all others, in one or in both directions.
+    fn cut_off(&mut self, environment: &Environment, host: HostId) {
+        let after = self.rng.random_range(200..8_000);
+        let others = environment.hosts().map(|other| other.id());
+        let others: Vec<HostId> = others.filter(|other| *other != host).collect();
+        let lines: Vec<_> = match self.rng.random_range(0..3_u32) {
+            0 => others.iter().map(|other| (host, *other)).collect(),
+            1 => others.iter().map(|other| (*other, host)).collect(),
+            _ => others
+                .iter()
+                .flat_map(|other| [(host, *other), (*other, host)])
+                .collect(),
+        };
+        self.tally("a machine is cut off from all");
+        self.cut(environment, lines, after);
+    }
+
+    fn cut_line(&mut self, environment: &Environment, suite: &Suite, host: HostId) {
+        let after = self.rng.random_range(200..8_000);
+        // Mostly the line to etcd, where delayed messages do the most harm.
+        let other = match self.rng.random_bool(0.6) {
+            true => suite.etcd,
+            false => self.rng.random_range(0..environment.hosts().count()),
+        };
+        let lines = match self.rng.random_range(0..3_u32) {
+            0 => vec![(host, other)],
+            1 => vec![(other, host)],
+            _ => vec![(host, other), (other, host)],
+        };
+        self.tally("a line between two is cut");
+        self.cut(environment, lines, after);
+    }
+
+    fn slow_disk(&mut self, environment: &Environment, suite: &Suite) {
+        let slowness = self.rng.random_range(20..1_500);
+        let after = self.rng.random_range(500..5_000);
+        self.tally("etcd's disk is slow");
+        self.log(
+            environment,
+            &format!("disk slow by {slowness} ms for {after} ms"),
+        );
+        suite.disk.set_slowness(slowness);
+        self.later(environment, after, Repair::Disk);
+    }
+
+    /// Makes the lines of a machine slow, or lose some messages of a thousand.
+    fn impair(&mut self, environment: &Environment, host: HostId, (slowness, loss): (u64, u32)) {
+        let after = self.rng.random_range(500..5_000);
+        let name = environment.host(host).name().to_owned();
+        if loss > 0 {
+            self.log(
+                environment,
+                &format!("{name} loses {loss} of 1,000 for {after} ms"),
+            );
+            self.tally("a machine's lines lose messages");
+        } else {
+            self.log(
+                environment,
+                &format!("{name} slow by {slowness} ms for {after} ms"),
+            );
+            self.tally("a machine's lines are slow");
+        }
+        impair_all(environment, host, slowness, loss);
+        self.later(environment, after, Repair::Links(host));
     }
 
     fn cut(&mut self, environment: &Environment, lines: Vec<(HostId, HostId)>, after: u64) {

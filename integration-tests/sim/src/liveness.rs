@@ -1,6 +1,6 @@
 //! The oracle of liveness: a node with a sound way to the cluster-controller is not marked down.
 
-use crate::checker::{Checker, Fallen};
+use crate::checker::{Checker, NodeMark};
 use crate::environment::{Environment, HostId, network};
 use crate::suite::{SILENCE_LIMIT, Suite};
 
@@ -36,19 +36,19 @@ impl Oracle {
             _ => now,
         };
         self.term = term.map(|term| (term, since));
-        for fallen in checker.take_fallen() {
-            let sound_since = sound_since(environment, suite, checker, &fallen.node);
+        for mark in checker.take_node_marks() {
+            let sound_since = sound_since(environment, suite, checker, &mark.node);
             let sound_since = sound_since.map(|sound| sound.max(since));
-            let is_long = sound_since.is_some_and(|sound| sound + SOUND_FOR <= fallen.at);
+            let is_long = sound_since.is_some_and(|sound| sound + SOUND_FOR <= mark.at);
             if is_long || self.is_strict {
-                let Fallen { node, status, .. } = &fallen;
+                let NodeMark { node, status, .. } = &mark;
                 let since = sound_since.map_or("never".to_owned(), |at| format!("{at} ms"));
                 let text = format!(
                     "{node} is {} at {} ms, and a way of its heartbeats is sound since {since}",
                     status.as_str(),
-                    fallen.at
+                    mark.at
                 );
-                checker.report_at(fallen.revision, text);
+                checker.report_at(mark.revision, text);
             }
         }
     }

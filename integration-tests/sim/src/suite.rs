@@ -29,6 +29,14 @@ pub(crate) const SILENCE_LIMIT: u64 = (HEARTBEAT_TTL.as_secs() + HEARTBEAT_GRACE
 /// Age of the revisions that etcd compacts, in trials with compaction: shorter than a network cut.
 const COMPACTION_AGE: Duration = Duration::from_secs(3);
 
+/// The elected services, in the order of their machines.
+const ELECTED: [&str; 4] = [
+    eval_broker::SERVICE,
+    plan_applier::SERVICE,
+    deployment_watcher::SERVICE,
+    cluster_controller::SERVICE,
+];
+
 /// The machines by role.
 pub struct Suite {
     pub etcd: HostId,
@@ -81,84 +89,29 @@ impl Suite {
             .collect();
         let mut gateways = Vec::new();
         for number in 0..2 {
-            let config = api_gateway::Config {
-                etcd: store.clone(),
-                listen: listen(environment),
-                tls: TlsConfig::exposed(),
-                gateways: gateway_addresses.clone(),
-                heartbeat_ttl: HEARTBEAT_TTL,
-                ..api_gateway::Config::default()
-            };
-            gateways.push(
-                environment.add(&format!("gateway-{number}"), software!(api_gateway, config)),
-            );
+            let config = gateway_config(&store, listen(environment), &gateway_addresses);
+            let software = software!(api_gateway, config);
+            gateways.push(environment.add(&format!("gateway-{number}"), software));
         }
         let mut services = Vec::new();
         let mut controllers = Vec::new();
         for number in 0..2 {
-            let config = eval_broker::Config {
-                etcd: store.clone(),
-                listen: listen(environment),
-                tls: TlsConfig::exposed(),
-                nack_timeout: Duration::from_secs(8),
-                follow_up_delay: Duration::from_secs(3),
-                follow_up_spread: Duration::from_secs(2),
-                ..eval_broker::Config::default()
-            };
-            let id = environment.add(&format!("broker-{number}"), software!(eval_broker, config));
-            checker.add_role(environment.address(id), eval_broker::SERVICE);
-            services.push(id);
-            let config = plan_applier::Config {
-                etcd: store.clone(),
-                listen: listen(environment),
-                tls: TlsConfig::exposed(),
-                verify_threads: 1,
-                ..plan_applier::Config::default()
-            };
-            let id = environment.add(
-                &format!("applier-{number}"),
-                software!(plan_applier, config),
-            );
-            checker.add_role(environment.address(id), plan_applier::SERVICE);
-            services.push(id);
-            let config = deployment_watcher::Config {
-                etcd: store.clone(),
-                listen: listen(environment),
-                tls: TlsConfig::exposed(),
-                ..deployment_watcher::Config::default()
-            };
-            let id = environment.add(
-                &format!("watcher-{number}"),
-                software!(deployment_watcher, config),
-            );
-            checker.add_role(environment.address(id), deployment_watcher::SERVICE);
-            services.push(id);
-            let config = cluster_controller::Config {
-                etcd: store.clone(),
-                listen: listen(environment),
-                tls: TlsConfig::exposed(),
-                heartbeat_ttl: HEARTBEAT_TTL,
-                heartbeat_grace: HEARTBEAT_GRACE,
-                ..cluster_controller::Config::default()
-            };
-            let id = environment.add(
-                &format!("controller-{number}"),
-                software!(cluster_controller, config),
-            );
-            checker.add_role(environment.address(id), cluster_controller::SERVICE);
-            services.push(id);
-            controllers.push(id);
-            let config = scheduler_worker::Config {
-                etcd: store.clone(),
-                listen: listen(environment),
-                tls: TlsConfig::exposed(),
-                workers: 2,
-                ..scheduler_worker::Config::default()
-            };
-            services.push(environment.add(
-                &format!("worker-{number}"),
-                software!(scheduler_worker, config),
-            ));
+            let broker = software!(eval_broker, broker_config(&store, listen(environment)));
+            services.push(environment.add(&format!("broker-{number}"), broker));
+            let applier = software!(plan_applier, applier_config(&store, listen(environment)));
+            services.push(environment.add(&format!("applier-{number}"), applier));
+            let config = watcher_config(&store, listen(environment));
+            let watcher = software!(deployment_watcher, config);
+            services.push(environment.add(&format!("watcher-{number}"), watcher));
+            let config = controller_config(&store, listen(environment));
+            let controller = software!(cluster_controller, config);
+            controllers.push(environment.add(&format!("controller-{number}"), controller));
+            services.extend(controllers.last());
+            let worker = software!(scheduler_worker, worker_config(&store, listen(environment)));
+            services.push(environment.add(&format!("worker-{number}"), worker));
+        }
+        for (elected, service) in services.chunks(5).flat_map(|five| five.iter().zip(ELECTED)) {
+            checker.add_role(environment.address(*elected), service);
         }
         let host_ips = HostIps::default();
         let nodes = (0..node_count)
@@ -225,6 +178,73 @@ fn store(disk: Disk, compacts: bool) -> Software {
             serving.await.map_err(|error| error.to_string())
         })
     })
+}
+
+fn gateway_config(
+    store: &EtcdConfig,
+    listen: ListenConfig,
+    gateways: &[String],
+) -> api_gateway::Config {
+    api_gateway::Config {
+        etcd: store.clone(),
+        listen,
+        tls: TlsConfig::exposed(),
+        gateways: gateways.to_vec(),
+        heartbeat_ttl: HEARTBEAT_TTL,
+        ..api_gateway::Config::default()
+    }
+}
+
+fn broker_config(store: &EtcdConfig, listen: ListenConfig) -> eval_broker::Config {
+    eval_broker::Config {
+        etcd: store.clone(),
+        listen,
+        tls: TlsConfig::exposed(),
+        nack_timeout: Duration::from_secs(8),
+        follow_up_delay: Duration::from_secs(3),
+        follow_up_spread: Duration::from_secs(2),
+        ..eval_broker::Config::default()
+    }
+}
+
+fn applier_config(store: &EtcdConfig, listen: ListenConfig) -> plan_applier::Config {
+    plan_applier::Config {
+        etcd: store.clone(),
+        listen,
+        tls: TlsConfig::exposed(),
+        verify_threads: 1,
+        ..plan_applier::Config::default()
+    }
+}
+
+fn watcher_config(store: &EtcdConfig, listen: ListenConfig) -> deployment_watcher::Config {
+    deployment_watcher::Config {
+        etcd: store.clone(),
+        listen,
+        tls: TlsConfig::exposed(),
+        ..deployment_watcher::Config::default()
+    }
+}
+
+fn controller_config(store: &EtcdConfig, listen: ListenConfig) -> cluster_controller::Config {
+    cluster_controller::Config {
+        etcd: store.clone(),
+        listen,
+        tls: TlsConfig::exposed(),
+        heartbeat_ttl: HEARTBEAT_TTL,
+        heartbeat_grace: HEARTBEAT_GRACE,
+        ..cluster_controller::Config::default()
+    }
+}
+
+fn worker_config(store: &EtcdConfig, listen: ListenConfig) -> scheduler_worker::Config {
+    scheduler_worker::Config {
+        etcd: store.clone(),
+        listen,
+        tls: TlsConfig::exposed(),
+        workers: 2,
+        ..scheduler_worker::Config::default()
+    }
 }
 
 fn node_config(number: usize, listen: ListenConfig, gateways: &[String]) -> client_node::Config {

@@ -236,7 +236,7 @@ impl Requester {
             let pause = self.rng.random_range(10..500);
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
-        self.ledger.settle(number, outcome.clone());
+        self.ledger.record_outcome(number, outcome.clone());
         Ok(outcome)
     }
 }

@@ -94,7 +94,7 @@ fn number(word: Option<&String>, default: usize) -> Result<usize> {
 /// From the start of `kafila job run` to the first instruction of the task, each job alone.
 async fn time_processes(suite: &Suite) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let mut spans = Vec::new();
+    let mut durations = Vec::new();
     for number in 0..TIMED_JOBS {
         let mark = folder.path().join(format!("mark-{number}"));
         let file = folder.path().join(format!("job-{number}.hcl"));
@@ -109,10 +109,11 @@ async fn time_processes(suite: &Suite) -> Result<()> {
             Ok(text.trim().parse::<u64>()?)
         })
         .await?;
-        spans.push(Duration::from_nanos(started.saturating_sub(began)));
+        durations.push(Duration::from_nanos(started.saturating_sub(began)));
     }
-    spans.sort();
-    let at = |per_cent: usize| spans[(spans.len() * per_cent / 100).min(spans.len() - 1)];
+    durations.sort();
+    let at =
+        |per_cent: usize| durations[(durations.len() * per_cent / 100).min(durations.len() - 1)];
     println!(
         "| `job run` to process, p50 of {TIMED_JOBS} | {:.1} ms |",
         ms(at(50))
@@ -143,8 +144,8 @@ fn marking_job(number: usize, mark: &str) -> String {
     )
 }
 
-fn ms(span: Duration) -> f64 {
-    span.as_secs_f64() * 1_000.0
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
 }
 
 fn unix_nanos() -> Result<u64> {
@@ -169,8 +170,8 @@ async fn time_registrations(api: &Api) -> Result<()> {
     Ok(())
 }
 
-fn per_second(count: usize, span: Duration) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / span.as_secs_f64()
+fn per_second(count: usize, duration: Duration) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / duration.as_secs_f64()
 }
 
 /// Starts client-nodes in this process and waits until they are ready.

@@ -187,7 +187,7 @@ async fn fail_services(stack: &Stack, api: &Api, options: &Options, steps: &Step
     kill_each_service(stack, api, options.is_short, steps).await?;
     cut_off_leaders(stack, api, steps).await?;
     let user = workload.finish().await?;
-    settle(api, &user).await?;
+    await_promises(api, &user).await?;
     steps.step(&format!("{} changes kept", user.actions));
     Ok(())
 }
@@ -350,9 +350,9 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
         steps.step(&format!("{service} was replaced: {version} by {now}"));
     }
     let commands = commands.finish().await?;
-    settle(api, &sdk.finish().await?).await?;
+    await_promises(api, &sdk.finish().await?).await?;
     let user = workload.finish().await?;
-    settle(api, &user).await?;
+    await_promises(api, &user).await?;
     let after = running_tasks(api).await?;
     ensure!(
         before == after,
@@ -368,7 +368,7 @@ async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) ->
         steps.step(&format!("{node} was drained and replaced"));
     }
     eventually(SETTLE_TIMEOUT, || running_tasks(api)).await?;
-    settle(api, &user).await
+    await_promises(api, &user).await
 }
 
 /// Returns what all containers of a service print as their version.
@@ -455,7 +455,7 @@ async fn running_tasks(api: &Api) -> Result<BTreeMap<String, Vec<String>>> {
 }
 
 /// Waits until everything that the user was promised holds, then stops the user's jobs.
-async fn settle<C>(api: &Api, user: &User<C>) -> Result<()> {
+async fn await_promises<C>(api: &Api, user: &User<C>) -> Result<()> {
     ensure!(user.actions > 5, "so few actions that little was tested");
     eventually(SETTLE_TIMEOUT, || check_promises(api, &user.promises)).await
 }

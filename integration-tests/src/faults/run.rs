@@ -123,7 +123,7 @@ async fn play(cluster: &mut Cluster, options: &Options) -> Result<Report> {
     );
     users.finish().await;
     let left = Instant::now();
-    if let Err(error) = verdict::settle(&recorder).await {
+    if let Err(error) = verdict::await_rest(&recorder).await {
         problems.push(format!("{error:#}"));
     }
     let settled_ms = u64::try_from(left.elapsed().as_millis())?;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use invariants::{check_at_rest, check_history};
+use invariants::check_at_rest;
 use linearizability::{Operation, Verdict, check};
 use model::{ClientStatus, EvalStatus};
 use state::Snapshot;
 use store::{Client, ClientOptions};
+use store_test_kit::check_history;
 
 use super::job::{Answer, JobRequest, OneJob};
 use super::recorder::{Recorded, Recorder};
@@ -42,7 +43,7 @@ pub struct Findings {
 ///
 /// # Errors
 /// The open work after the timeout.
-pub async fn settle(recorder: &Recorder) -> Result<()> {
+pub async fn await_rest(recorder: &Recorder) -> Result<()> {
     eventually(SETTLE_TIMEOUT, || async { at_rest(&recorder.snapshot()) }).await
 }
 

@@ -199,7 +199,7 @@ async fn live(suite: &Suite, example: &Example) -> Result<()> {
         .ok()
         .context("job run")?;
     for (group, count) in example.groups {
-        settled(&api, example, group, *count, 0).await?;
+        await_allocations(&api, example, group, *count, 0).await?;
     }
     says(suite, &api, example, 0, example.says).await?;
 
@@ -214,7 +214,7 @@ async fn live(suite: &Suite, example: &Example) -> Result<()> {
         .ok()
         .context("job run, changed")?;
     for (group, count) in example.groups {
-        settled(&api, example, group, *count, 1).await?;
+        await_allocations(&api, example, group, *count, 1).await?;
     }
     says(suite, &api, example, 1, example.says_then).await?;
 
@@ -248,7 +248,7 @@ async fn live(suite: &Suite, example: &Example) -> Result<()> {
         Kind::Service => 2,
         Kind::Batch => 1,
     };
-    settled(&api, example, group, count, version).await?;
+    await_allocations(&api, example, group, count, version).await?;
 
     // Stopped.
     suite
@@ -289,7 +289,7 @@ async fn live(suite: &Suite, example: &Example) -> Result<()> {
 }
 
 /// Waits until a group has its count, all of the job's version or later: running, or ended well.
-async fn settled(
+async fn await_allocations(
     api: &Api,
     example: &Example,
     group: &str,

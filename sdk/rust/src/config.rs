@@ -35,7 +35,7 @@ pub struct Config {
 /// Retries of one call. Delays double and are drawn from the upper half of their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts in all, the first one included. The defaults span 11 s, enough for a restart.
+    /// Attempts in all, the first one included. The defaults take 11 s, enough for a restart.
     pub attempts: u32,
     pub first_delay: Duration,
     /// Also bounds the delay that a gateway advises.

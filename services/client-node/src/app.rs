@@ -340,14 +340,7 @@ impl App {
         let (node, node_changes) = watch::channel(self.node);
         // A simulated node has no metrics of its own.
         if self.listeners.is_some() {
-            let levels = Levels::new(
-                Arc::clone(&agent) as Arc<dyn Source>,
-                self.context.tasks.drivers.clone(),
-                node.subscribe(),
-                self.context.tasks.alloc_dir.clone(),
-                self.config.publish_allocation_metrics,
-                Arc::clone(&self.context.services),
-            );
+            let levels = levels(&self.context, &agent, node.subscribe(), &self.config);
             self.registry
                 .register(|registry| registry.register_collector(Box::new(levels)));
         }
@@ -368,20 +361,7 @@ impl App {
         );
         self.registry.set_ready(true);
         let registry = self.registry.clone();
-        let watching = async {
-            tokio::select! {
-                () = ended.cancelled() => Ok(()),
-                () = self.context.tasks.state.watch(|is_writing| registry.set_ready(is_writing)) => {
-                    registry.set_ready(false);
-                    if drain.is_cancelled() {
-                        return Ok(());
-                    }
-                    error!("ending, because the local state cannot be written; tasks go on");
-                    drain.cancel();
-                    Err(Error::LocalStateLost)
-                }
-            }
-        };
+        let watching = watch_state(&self.context, &registry, &drain, &ended);
         let serving = serve_all(
             self.listeners,
             files,
@@ -441,6 +421,46 @@ impl App {
             ending
         );
         served.and(watched)
+    }
+}
+
+/// Returns the metrics that are read at each scrape.
+fn levels(
+    context: &Context,
+    agent: &Arc<Agent>,
+    node: watch::Receiver<Node>,
+    config: &Config,
+) -> Levels {
+    Levels::new(
+        Arc::clone(agent) as Arc<dyn Source>,
+        context.tasks.drivers.clone(),
+        node,
+        context.tasks.alloc_dir.clone(),
+        config.publish_allocation_metrics,
+        Arc::clone(&context.services),
+    )
+}
+
+/// Shows in the readiness whether the local state is written, until the agent has ended. Ends the agent if it
+/// cannot be written any more.
+async fn watch_state(
+    context: &Context,
+    registry: &service_kit::Metrics,
+    drain: &CancellationToken,
+    ended: &CancellationToken,
+) -> Result<(), Error> {
+    let state = &context.tasks.state;
+    tokio::select! {
+        () = ended.cancelled() => Ok(()),
+        () = state.watch(|is_writing| registry.set_ready(is_writing)) => {
+            registry.set_ready(false);
+            if drain.is_cancelled() {
+                return Ok(());
+            }
+            error!("ending, because the local state cannot be written; tasks go on");
+            drain.cancel();
+            Err(Error::LocalStateLost)
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn remove_expired_marks(term: Term, timeout: Duration, drain: C
                 Err(WriteError::Conflict) => debug!(?key, "deleted or changed meanwhile"),
                 Err(error) => {
                     term.metrics.write_failures.inc();
-                    info!(?key, %error, "cannot revert a timed-out deletion: it is retried");
+                    info!(?key, %error, "cannot revert a timed-out deletion; retrying");
                 }
             }
         }

@@ -51,13 +51,13 @@ pub(crate) async fn drain_nodes(term: Term, drain: CancellationToken) {
                         PACE
                     }
                     Err(WriteError::Conflict) => {
-                        debug!("an object changed since the look: looking again");
+                        debug!("conflict: retrying");
                         draining.look_again();
                         PACE
                     }
                     Err(error) => {
                         term.metrics.write_failures.inc();
-                        warn!(%error, "cannot continue a node drain: it is retried");
+                        warn!(%error, "cannot continue a node drain; retrying");
                         draining.look_again();
                         RETRY
                     }

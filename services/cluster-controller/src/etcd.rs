@@ -80,18 +80,18 @@ impl Maintenance {
             let now = Timestamp(clock.now());
             revisions.record(now, self.replica.applied());
             let has_leader = self.replica.leader(SERVICE).is_some();
-            let duty = deputy.duty(now, self.leads.now(), has_leader);
-            if duty != MaintenanceRole::Leader {
+            let role = deputy.role(now, self.leads.now(), has_leader);
+            if role != MaintenanceRole::Leader {
                 self.metrics.etcd.clear_members();
             }
-            if duty == MaintenanceRole::Standby {
+            if role == MaintenanceRole::Standby {
                 continue;
             }
             let members = self.members().await;
-            if duty == MaintenanceRole::Leader {
+            if role == MaintenanceRole::Leader {
                 self.metrics.etcd.observe(&members, quota_bytes);
             }
-            if !duty.acts(&members) {
+            if !role.acts(&members) {
                 continue;
             }
             let seen = EtcdStatus {
@@ -174,7 +174,7 @@ impl Maintenance {
                 warn!(
                     ?action,
                     error = chain(&error),
-                    "cannot maintain etcd: it is retried"
+                    "cannot maintain etcd; retrying"
                 );
                 None
             }

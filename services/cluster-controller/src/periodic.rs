@@ -100,7 +100,7 @@ async fn perform(term: &Term, clock: &Clock, effect: Effect) {
         }
         Err(error) => {
             term.metrics.write_failures.inc();
-            warn!(%namespace, %job_id, %error, "cannot launch a periodic job: it is retried");
+            warn!(%namespace, %job_id, %error, "cannot launch a periodic job; retrying");
         }
     }
 }

@@ -106,11 +106,11 @@ fn perform(effect: Effect, term: &Term, inbox: &Inbox, writes: &mut JoinSet<()>)
             held_until,
         } => {
             term.metrics.mass_failures.inc();
-            let held = held_until.since(term.now()).as_secs();
             error!(
                 silent,
                 nodes,
-                "most nodes stopped sending heartbeats at once: none is marked down for another {held} s"
+                held_seconds = held_until.since(term.now()).as_secs(),
+                "most nodes stopped sending heartbeats at once: none is marked down for now"
             );
         }
         Effect::Blind => warn!("no gateway is connected: nodes are not marked down until one is"),

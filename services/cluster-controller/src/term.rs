@@ -120,7 +120,7 @@ impl Term {
 
     fn log_failure(&self, error: &WriteError) {
         self.metrics.write_failures.inc();
-        warn!(%error, "cannot write a change of a node: it is retried");
+        warn!(%error, "cannot write a change of a node; retrying");
     }
 }
 

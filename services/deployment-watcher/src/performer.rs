@@ -76,7 +76,7 @@ impl Performer {
     }
 
     fn fail(&self, error: &(dyn std::error::Error + 'static)) -> Performed {
-        warn!(error = %chain(error), "cannot write a deployment: it is retried");
+        warn!(error = %chain(error), "cannot write a deployment; retrying");
         self.metrics.write_failures.inc();
         Performed::Failed
     }

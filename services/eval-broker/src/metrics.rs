@@ -192,7 +192,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn settled(&self, job_type: JobType, processing: Duration, response: Duration) {
+    pub(crate) fn answered(&self, job_type: JobType, processing: Duration, response: Duration) {
         let label = label(job_type);
         self.process_time
             .get_or_create(&label)

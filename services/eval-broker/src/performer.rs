@@ -102,14 +102,14 @@ impl Performer {
                     reason,
                     next,
                 } => self.note_return(now, eval_id, reason, next),
-                Effect::Settled {
+                Effect::Answered {
                     eval_id,
                     job_type,
                     processing,
                     response,
                 } => {
-                    self.metrics.settled(job_type, processing, response);
-                    debug!(%eval_id, ?processing, "evaluation settled");
+                    self.metrics.answered(job_type, processing, response);
+                    debug!(%eval_id, ?processing, "evaluation answered");
                 }
             }
         }
@@ -199,6 +199,6 @@ impl Performer {
     }
 }
 
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -141,7 +141,7 @@ impl Writes {
             }
             Err(error) => {
                 self.metrics.write_failures.inc();
-                warn!(%error, what, "cannot write evaluations: it is retried");
+                warn!(%error, what, "cannot write evaluations; retrying");
                 Written::Nothing
             }
         }

@@ -53,7 +53,7 @@ impl<S: Store> Committer<S> {
 
     /// Finishes committed plans, and deletes the staged pieces of others. Returns the newest written
     /// revision, or 0; `None`: the term is over.
-    pub(crate) async fn settle(&self, now: Timestamp) -> Option<u64> {
+    pub(crate) async fn finish_former_plans(&self, now: Timestamp) -> Option<u64> {
         let mut newest = 0;
         let snapshot = self.replica.snapshot();
         for left in staged::left_behind(&snapshot) {

@@ -81,10 +81,10 @@ pub(crate) async fn lead<S: Store>(
 ) {
     let now = Timestamp(context.clock.now());
     // Callers with plans in the queue meanwhile have their own timeouts.
-    let Some(settled) = context.committer.settle(now).await else {
+    let Some(finished) = context.committer.finish_former_plans(now).await else {
         return;
     };
-    let revision = revision.max(settled);
+    let revision = revision.max(finished);
     info!(index = revision, "taking plans");
     let mut this = Loop {
         context,

@@ -2,13 +2,12 @@
 //! scheduler on a snapshot, and submits the plan to the plan-applier.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `session` keeps the stream of deliveries
-//! open, and `hand` counts the evaluations in hand; `work` processes one delivery; `peers` finds the two
-//! leaders. The pure crate
-//! `scheduler` decides. Nothing here writes to the store.
+//! open, and `in_flight` counts the evaluations in flight; `work` processes one delivery; `peers` finds the
+//! two leaders. The pure crate `scheduler` decides. Nothing here writes to the store.
 
 pub mod app;
 pub mod config;
-mod hand;
+mod in_flight;
 pub mod metrics;
 mod peers;
 mod session;

@@ -1,5 +1,5 @@
 //! Keeps a session with the eval-broker's leader open: grants credit, takes deliveries, and never
-//! holds more evaluations than it has granted (`hand`).
+//! holds more evaluations than it has granted (`in_flight`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use crate::hand::{CREDIT_MAX, Hand, Progress};
+use crate::in_flight::{CREDIT_MAX, InFlightEvaluations, Progress};
 use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 
@@ -42,13 +42,13 @@ impl Sessions {
     /// Takes and works on evaluations until drained; then finishes those it has begun.
     pub(crate) async fn run(self, drain: CancellationToken) {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
-        let mut hand = Hand::new(self.workers);
+        let mut in_flight = InFlightEvaluations::new(self.workers);
         while !drain.is_cancelled() {
-            match self.open(hand.room(0)).await {
+            match self.open(in_flight.room(0)).await {
                 Ok(session) => {
                     info!("taking evaluations");
                     backoff.reset();
-                    let why = self.take(session, &mut hand, &drain).await;
+                    let why = self.take(session, &mut in_flight, &drain).await;
                     debug!(why, "the session ended");
                 }
                 Err(why) => debug!(why, "no session with the eval-broker"),
@@ -59,13 +59,13 @@ impl Sessions {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        if hand.count() > 0 {
+        if in_flight.count() > 0 {
             info!(
-                evals = hand.count(),
+                evals = in_flight.count(),
                 "finishing the evaluations that have begun"
             );
         }
-        hand.finish().await;
+        in_flight.finish().await;
     }
 
     async fn open(&self, credit: u32) -> Result<Session, String> {
@@ -106,7 +106,7 @@ impl Sessions {
     async fn take(
         &self,
         mut session: Session,
-        hand: &mut Hand,
+        in_flight: &mut InFlightEvaluations,
         drain: &CancellationToken,
     ) -> String {
         let broker = session.broker.clone();
@@ -119,17 +119,17 @@ impl Sessions {
                 () = &mut succeeded => return SUCCEEDED.to_owned(),
                 // Dropping the stream tells the eval-broker that no more will be taken.
                 () = drain.cancelled() => return "draining".to_owned(),
-                change = hand.changed() => {
+                change = in_flight.changed() => {
                     // While enough is granted, a grant can wait for the next ack.
-                    let can_wait = change == Progress::Scheduled && !hand.needs(session.credit);
-                    if !can_wait && !session.settle(hand).await {
+                    let can_wait = change == Progress::Scheduled && !in_flight.needs(session.credit);
+                    if !can_wait && !session.send_acks(in_flight).await {
                         return "the eval-broker hung up".to_owned();
                     }
                 }
                 delivery = session.deliveries.message() => match delivery {
                     Ok(Some(delivery)) => {
                         session.credit = session.credit.saturating_sub(1);
-                        self.start(delivery, (&broker, &on_ack), hand, drain);
+                        self.start(delivery, (&broker, &on_ack), in_flight, drain);
                     }
                     Ok(None) => return "the eval-broker ended it".to_owned(),
                     Err(status) => return describe(&status),
@@ -142,14 +142,14 @@ impl Sessions {
         &self,
         delivery: Delivery,
         (broker, acks): (&Found, &mpsc::UnboundedSender<AckRequest>),
-        hand: &mut Hand,
+        in_flight: &mut InFlightEvaluations,
         drain: &CancellationToken,
     ) {
         let worker = Arc::clone(&self.worker);
         // Answers go to the eval-broker that delivered: another knows nothing of the token.
         let broker = Broker::new(broker.clone(), acks.clone());
         let drain = drain.clone();
-        hand.start(|unscheduled| async move {
+        in_flight.start(|unscheduled| async move {
             worker.work(delivery, broker, unscheduled, drain).await;
         });
     }
@@ -167,14 +167,14 @@ struct Session {
 }
 
 impl Session {
-    /// Sends acks and grants credit for the room in `hand`, in one message; `false`: the eval-broker is
+    /// Sends acks and grants credit for the room in `in_flight`, in one message; `false`: the eval-broker is
     /// gone.
-    async fn settle(&mut self, hand: &Hand) -> bool {
+    async fn send_acks(&mut self, in_flight: &InFlightEvaluations) -> bool {
         let mut acked = Vec::new();
         while let Ok(ack) = self.acks.try_recv() {
             acked.push(ack);
         }
-        let credit = hand.room(self.credit);
+        let credit = in_flight.room(self.credit);
         if credit == 0 && acked.is_empty() {
             return true;
         }

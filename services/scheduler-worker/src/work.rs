@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
-use crate::hand::Unscheduled;
+use crate::in_flight::Unscheduled;
 use crate::metrics::Metrics;
 use crate::peers::{Found, Leader};
 
@@ -45,7 +45,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 /// within it.
 const NACK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Processes deliveries; the session limits those in hand, and `scheduling` those that are scheduled.
+/// Processes deliveries; the session limits those in flight, and `scheduling` those that are scheduled.
 pub(crate) struct Worker {
     pub(crate) replica: Replica,
     pub(crate) applier: Leader,
@@ -145,7 +145,7 @@ impl Worker {
                 }
                 let result = self.submit(&decision.plan, drain).await?;
                 self.count(&decision, &result);
-                match run.settle(&decision.plan, &result) {
+                match run.evaluate_result(&decision.plan, &result) {
                     PlanOutcome::Done => return Ok(()),
                     PlanOutcome::RefusedTooOften => return Err(Failure::RefusedTooOften),
                     PlanOutcome::Unrefreshed => return Err(Failure::Unrefreshed),

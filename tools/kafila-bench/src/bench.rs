@@ -243,7 +243,7 @@ impl Bench {
 }
 
 fn options(common: &Common, nodes: u32, target: &Target) -> Options {
-    let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Options {
         nodes,
         racks: common.racks,

@@ -5,7 +5,7 @@ use crate::sample::Sample;
 /// The measurements of a load.
 pub(crate) struct Outcome {
     /// Begins and ends the CPU time that is divided by `count`.
-    pub(crate) span: (Sample, Sample),
+    pub(crate) period: (Sample, Sample),
     /// What `count` counts, in the singular.
     pub(crate) unit: &'static str,
     pub(crate) count: u64,

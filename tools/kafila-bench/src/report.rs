@@ -85,8 +85,8 @@ fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 /// CPU time of each process between two samples, in µs; `None`: it ended meanwhile.
-fn spent(span: &(Sample, Sample)) -> impl Iterator<Item = Option<u64>> {
-    let pairs = span.0.usages.iter().zip(&span.1.usages);
+fn spent(period: &(Sample, Sample)) -> impl Iterator<Item = Option<u64>> {
+    let pairs = period.0.usages.iter().zip(&period.1.usages);
     pairs.map(|(before, after)| match (before, after) {
         (Some(before), Some(after)) => Some(after.cpu_micros.saturating_sub(before.cpu_micros)),
         _ => None,
@@ -95,7 +95,7 @@ fn spent(span: &(Sample, Sample)) -> impl Iterator<Item = Option<u64>> {
 
 fn costs(text: &mut String, bench: &Bench, outcome: &Outcome) {
     let (unit, count) = (outcome.unit, outcome.count.max(1));
-    let wall = outcome.span.1.at.saturating_sub(outcome.span.0.at);
+    let wall = outcome.period.1.at.saturating_sub(outcome.period.0.at);
     let _ = writeln!(
         text,
         "## CPU time\n\n{count} × {unit}, in {:.2} s.\n",
@@ -107,7 +107,7 @@ fn costs(text: &mut String, bench: &Bench, outcome: &Outcome) {
     );
     let mut rows = String::new();
     let mut sum = 0;
-    for (process, spent) in bench.processes.iter().zip(spent(&outcome.span)) {
+    for (process, spent) in bench.processes.iter().zip(spent(&outcome.period)) {
         let name = &process.name;
         let Some(micros) = spent else {
             let _ = writeln!(rows, "| {name} | ended | |");

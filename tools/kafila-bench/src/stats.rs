@@ -11,8 +11,8 @@ pub(crate) fn percentile(values: &[u64], per_cent: usize) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-pub(crate) fn per_second(count: u64, span: Duration) -> f64 {
-    count as f64 / span.as_secs_f64().max(f64::EPSILON)
+pub(crate) fn per_second(count: u64, duration: Duration) -> f64 {
+    count as f64 / duration.as_secs_f64().max(f64::EPSILON)
 }
 
 #[cfg(test)]

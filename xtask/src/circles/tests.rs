@@ -162,6 +162,72 @@ fn a_public_tuple_field_names_its_types() {
 }
 
 #[test]
+fn two_files_that_call_each_others_methods_are_a_circle() {
+    let b = "use crate::a::A; impl A { fn y(&self) {} }";
+    for call in ["self.y()", "Self::y(self)", "x(|| vec![self.y::<u8>()])"] {
+        let a = format!("pub struct A; impl A {{ fn x(&self) {{ {call} }} }}");
+        let found = circles(&[("", "mod a; mod b;"), ("a", &a), ("b", b)]);
+        assert_eq!(found, [["a", "b"]], "{call}");
+    }
+    let field = "pub struct A; impl A { fn x(&self) { self.y; self.z.y(); other.y() } }";
+    let found = circles(&[("", "mod a; mod b;"), ("a", field), ("b", b)]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_file_and_one_in_its_folder_may_call_each_others_methods() {
+    let found = circles(&[
+        ("", "mod a;"),
+        (
+            "a",
+            "mod part; pub struct A; impl A { fn x(&self) { self.y() } }",
+        ),
+        (
+            "a::part",
+            "use super::*; impl A { fn y(&self) { self.x() } }",
+        ),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn two_files_of_a_folder_that_call_each_others_methods_are_a_circle() {
+    let found = circles(&[
+        ("", "mod a;"),
+        ("a", "mod one; mod two; pub struct A<T>(T);"),
+        (
+            "a::one",
+            "use super::A; impl<T: Into<u8>> A<T> { fn x(&self) { self.y() } }",
+        ),
+        (
+            "a::two",
+            "use super::*; impl<T> Trait<u8> for A<T> where T: Sized { fn y(&self) { self.x() } }",
+        ),
+    ]);
+    assert_eq!(found, [["a::one", "a::two"]]);
+}
+
+#[test]
+fn a_circle_through_methods_fails_the_check() {
+    let folder = std::env::temp_dir().join(format!("xtask-methods-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let files = [
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "pub struct A; impl A { fn x(&self) { self.y() } }"),
+        ("b.rs", "use crate::a::A; impl A { fn y(&self) {} }"),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let found = check(&folder, vec![folder.join("lib.rs")]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let message = found.unwrap_err().to_string();
+    assert!(message.starts_with("1 circles of files"), "{message}");
+    assert!(message.contains("a.rs needs crate::b"), "{message}");
+    assert!(message.contains("b.rs needs crate::a"), "{message}");
+}
+
+#[test]
 fn circles_below_a_test_target_are_found() {
     let folder = std::env::temp_dir().join(format!("xtask-circles-{}", std::process::id()));
     let tests = folder.join("tests");

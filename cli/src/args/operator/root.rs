@@ -15,7 +15,7 @@ pub enum Command {
 pub enum Keyring {
     /// List the keys that sign identity tokens
     List(List),
-    /// Make a key that signs from now on
+    /// Rotate the signing key
     Rotate(Rotate),
     /// Remove a key that does not sign any more
     Remove(Remove),

@@ -79,7 +79,7 @@ pub(super) async fn choose_task(
         }
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(Error::text(format!(
-            "Allocation {short:?} tells of no task: name one, as in {}",
+            "Allocation {short:?} has no task states yet: name the task, as in {}",
             example_of("TASK")
         ))),
         (None, names) => Err(Error::text(format!(

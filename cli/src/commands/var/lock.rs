@@ -1,12 +1,12 @@
 //! `kafila var lock`: runs a command while it holds the lock of a variable.
 //!
-//! [`tenure`] knows when the lock ends by this command's own clock, [`group`] is the process group of the
+//! [`lock_deadline`] knows when the lock ends by this command's own clock, [`group`] is the process group of the
 //! command, and [`guard`] ends that group if this process is killed. Nothing is decided by the gateway's
 //! clock: a lock without a renewal ends here before it ends in etcd.
 
 mod group;
 pub(super) mod guard;
-mod tenure;
+mod lock_deadline;
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use self::group::{Group, exit_of};
-use self::tenure::Tenure;
+use self::lock_deadline::LockDeadline;
 use crate::args::var::Lock;
 use crate::context::Context;
 use crate::error::Error;
@@ -29,7 +29,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The lock of one command.
-struct Held<'a> {
+struct LockSession<'a> {
     context: &'a Context,
     args: &'a Lock,
     path: &'a str,
@@ -46,7 +46,7 @@ pub(super) async fn run(context: &Context, args: &Lock) -> Result<Exit, Error> {
         );
         return Err(Error::text(text));
     }
-    let held = Held {
+    let session = LockSession {
         context,
         args,
         path,
@@ -54,30 +54,30 @@ pub(super) async fn run(context: &Context, args: &Lock) -> Result<Exit, Error> {
     };
     let mut signals = Signals::new()?;
     let acquired = tokio::select! {
-        acquired = held.acquire() => acquired,
+        acquired = session.acquire() => acquired,
         number = signals.next() => {
             // The last request may still have acquired the lock.
-            held.release().await;
+            session.release().await;
             return Ok(signaled(number));
         }
     };
-    let tenure = acquired?;
-    let group = match Group::spawn(command, args.shell, &held.id, path) {
+    let deadline = acquired?;
+    let group = match Group::spawn(command, args.shell, &session.id, path) {
         Ok(group) => group,
         Err(error) => {
-            held.release().await;
+            session.release().await;
             context
                 .printer
                 .err(&format!("Error running {:?}: {error}", command.join(" ")));
             return Ok(Exit::OfCommand(group::code_of(&error)));
         }
     };
-    held.run(group, tenure, signals).await
+    session.run(group, deadline, signals).await
 }
 
-impl Held<'_> {
+impl LockSession<'_> {
     /// Waits until the lock is free, and acquires it.
-    async fn acquire(&self) -> Result<Tenure, Error> {
+    async fn acquire(&self) -> Result<LockDeadline, Error> {
         let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
         let mut rng = self.context.connection.ids().rng();
         let mut failures = 0;
@@ -86,7 +86,7 @@ impl Held<'_> {
             let error = match self.context.connection.acquire_lock(self.request()).await {
                 Ok(_) => {
                     self.say("acquired");
-                    return Ok(Tenure::new(self.tenure(), sent));
+                    return Ok(LockDeadline::new(self.command_time(), sent));
                 }
                 Err(error) => error,
             };
@@ -104,8 +104,8 @@ impl Held<'_> {
     }
 
     /// Time after a request in which the command may run.
-    fn tenure(&self) -> Duration {
-        tenure::time(self.args.ttl, self.args.delay, guard::GRACE)
+    fn command_time(&self) -> Duration {
+        lock_deadline::command_time(self.args.ttl, self.args.delay, guard::GRACE)
     }
 
     fn may_retry(&self, failures: u32) -> bool {
@@ -126,10 +126,10 @@ impl Held<'_> {
     async fn run(
         &self,
         mut group: Group,
-        tenure: Tenure,
+        deadline: LockDeadline,
         mut signals: Signals,
     ) -> Result<Exit, Error> {
-        let kept = self.keep(tenure);
+        let kept = self.keep(deadline);
         tokio::pin!(kept);
         loop {
             tokio::select! {
@@ -153,24 +153,27 @@ impl Held<'_> {
     }
 
     /// Renews the lock until it is lost; returns the reason.
-    async fn keep(&self, mut tenure: Tenure) -> String {
+    async fn keep(&self, mut deadline: LockDeadline) -> String {
         loop {
-            sleep_until(tenure.next()).await;
+            sleep_until(deadline.next_renewal()).await;
             let sent = Instant::now();
             let renewal = self.context.connection.renew_lock(self.path, &self.id);
-            match timeout_at(tenure.deadline(), renewal).await {
-                Ok(Ok(())) => tenure.renewed(sent),
+            match timeout_at(deadline.time(), renewal).await {
+                Ok(Ok(())) => deadline.renewed(sent),
                 Ok(Err(error)) if error.is_aborted() => return error.to_string(),
                 Ok(Err(error)) => {
                     let now = Instant::now();
-                    if tenure.is_over(now) {
+                    if deadline.is_over(now) {
                         return error.to_string();
                     }
                     self.say(&format!("not renewed yet: {error}"));
-                    tenure.failed(now);
+                    deadline.failed(now);
                 }
                 Err(_) => {
-                    return format!("no gateway answered within {}s", self.tenure().as_secs());
+                    return format!(
+                        "no gateway answered within {}s",
+                        self.command_time().as_secs()
+                    );
                 }
             }
         }

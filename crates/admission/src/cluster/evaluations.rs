@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ClientStatus, EvalId, FieldErrors, JobKey};
-use placement::reschedule::{Outlook, Purpose, outlook};
+use placement::reschedule::{Purpose, ReplacementDecision, replacement_decision};
 use state::{AllocView, JobStatus, Key, Snapshot, Write};
 
 use super::scheduler_config;
@@ -118,13 +118,13 @@ fn is_to_be_replaced(snapshot: &Snapshot, key: &JobKey, view: &AllocView) -> boo
         .job(key)
         .and_then(|job| job.value.task_group(&view.alloc.task_group));
     let policy = group.and_then(|group| group.reschedule.as_ref());
-    let outlook = outlook(
+    let decision = replacement_decision(
         &view.alloc,
         view.client.as_deref(),
         policy,
         Purpose::Deletion,
     );
-    matches!(outlook, Outlook::From(_))
+    matches!(decision, ReplacementDecision::From(_))
 }
 
 /// Refuses to delete the last completed evaluation of a job: without it a dead job would look

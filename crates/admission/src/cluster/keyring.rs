@@ -2,9 +2,10 @@
 
 use model::refusal::{Kind, Refusal};
 use model::{Keyring, SigningKey, SigningKeyId, Timestamp};
+use ring::rand::SecureRandom;
 use state::{Entity, Key, Snapshot, Write};
-use workload_identity::KeyError;
 use workload_identity::keyring::{self, KEYS_MAX};
+use workload_identity::{KeyEncryptionKeys, KeyError};
 
 /// The reason why the keys stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,27 @@ pub fn replace(snapshot: &Snapshot, keyring: Keyring) -> Write {
         modify_index,
         Entity::Keyring(Box::new(keyring)),
     )
+}
+
+/// Returns the write of what is due, if something is.
+///
+/// # Errors
+/// `keys` lacks a key that seals a signing key, or a new one cannot be made.
+pub fn maintain(
+    snapshot: &Snapshot,
+    keys: &KeyEncryptionKeys,
+    (id, now): (SigningKeyId, Timestamp),
+    random: &dyn SecureRandom,
+) -> Result<Option<Write>, KeyringRefusal> {
+    let empty = Keyring::default();
+    let ring = snapshot.keyring().map_or(&empty, |ring| &ring.value);
+    let due = keyring::due(ring, now, keys.current());
+    // A gateway with other key-encryption keys than the rest changes nothing.
+    for key in &ring.keys {
+        keyring::open(key, keys, random)?;
+    }
+    let changed = keyring::apply(ring, &due, (id, now), keys, random)?;
+    Ok((changed != *ring).then(|| replace(snapshot, changed)))
 }
 
 /// Decides on one more key.

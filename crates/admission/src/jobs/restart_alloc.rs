@@ -1,8 +1,8 @@
 //! Requests to the node of an allocation: the restart of its tasks in place, a command beside one, the
 //! states of its checks.
 
-use lifecycle::RestartScope;
 use model::AllocId;
+use model::RestartScope;
 use state::{AllocView, Snapshot};
 
 use super::alloc_node::{AllocNode, AllocRequestRefusal, choose_task};

@@ -164,49 +164,12 @@ fn attachment(
         volume: volume.key(),
         node_id: own.node_id,
     };
-    let existing = snapshot.csi_attachment(&key);
-    let failures = existing.map_or(0, |existing| existing.value.failures);
-    match existing.map(|existing| (existing, existing.value.state)) {
-        Some((existing, AttachmentState::Attached)) => {
-            let attachment = &existing.value;
-            if attachment.alloc_id == own.alloc_id {
-                return Progress::Ready(attachment.publish_context.clone());
-            }
-            // So a detachment that was decided on before conflicts.
-            let taken = CsiAttachment {
-                alloc_id: own.alloc_id,
-                ..attachment.clone()
-            };
-            return Progress::Take(Box::new(Write::Update {
-                key: Key::CsiAttachment(key),
-                modify_index: existing.modify_index,
-                entity: Entity::CsiAttachment(Box::new(taken)),
-            }));
-        }
-        Some((existing, AttachmentState::Detaching)) => {
-            let error = &existing.value.error;
-            let because = if error.is_empty() { "" } else { ": " };
-            return Progress::Waiting(format!(
-                "it is being detached from this node{because}{error}"
-            ));
-        }
-        Some((existing, AttachmentState::Attaching)) if existing.value.retry_at > now => {
-            let error = &existing.value.error;
-            let because = if error.is_empty() { "" } else { ": " };
-            return Progress::Waiting(format!("it is being attached{because}{error}"));
-        }
-        Some((_, AttachmentState::Attaching)) | None => {}
+    let existing = snapshot.csi_attachment(&key).map(|stored| &**stored);
+    if let Some(progress) = existing.and_then(|existing| known(&key, existing, own, now)) {
+        return progress;
     }
-    let mode = ask.capability().access_mode;
-    let is_exclusive = !mode.spans_nodes() || (!ask.read_only && !mode.has_many_writers());
-    let of_volume = key.volume.clone();
-    let mut others = snapshot.csi_attachments_of(&of_volume);
-    let elsewhere = others.find(|(other, attachment)| {
-        other.node_id != own.node_id && !(mode.spans_nodes() && attachment.value.read_only)
-    });
-    if is_exclusive && let Some((other, attachment)) = elsewhere {
-        let (node_id, state) = (other.node_id, attachment.value.state.as_str());
-        return Progress::Waiting(format!("it is still attached to node {node_id} ({state})"));
+    if let Some(reason) = attached_elsewhere(snapshot, &key, ask) {
+        return Progress::Waiting(reason);
     }
     let node = snapshot.node(own.node_id);
     let info = node.and_then(|node| node.value.csi_nodes.get(&volume.plugin_id));
@@ -215,6 +178,7 @@ fn attachment(
         let plugin_id = &volume.plugin_id;
         return Progress::Waiting(format!("CSI plugin {plugin_id:?} is not on this node"));
     };
+    let failures = existing.map_or(0, |existing| existing.value.failures);
     let found = controller::find(snapshot, &volume.plugin_id, Ability::Attach, failures);
     let node = match found {
         Ok(node) => node,
@@ -235,6 +199,77 @@ fn attachment(
         failures,
         retry_at: now.plus(CALL_TIME),
     };
+    let writes = attachment_writes(&key, &attachment, existing, stored);
+    Progress::Attach(Box::new(Attachment {
+        key,
+        attachment,
+        writes,
+        node,
+    }))
+}
+
+/// Returns the progress with the attachment that the node has; `None`: the volume is to be attached, or
+/// attached again.
+fn known(
+    key: &CsiAttachmentKey,
+    existing: &Indexed<CsiAttachment>,
+    own: &Holder,
+    now: Timestamp,
+) -> Option<Progress> {
+    let attachment = &existing.value;
+    let error = &attachment.error;
+    let because = if error.is_empty() { "" } else { ": " };
+    match attachment.state {
+        AttachmentState::Attached if attachment.alloc_id == own.alloc_id => {
+            Some(Progress::Ready(attachment.publish_context.clone()))
+        }
+        AttachmentState::Attached => {
+            // So a detachment that was decided on before conflicts.
+            let taken = CsiAttachment {
+                alloc_id: own.alloc_id,
+                ..attachment.clone()
+            };
+            Some(Progress::Take(Box::new(Write::Update {
+                key: Key::CsiAttachment(key.clone()),
+                modify_index: existing.modify_index,
+                entity: Entity::CsiAttachment(Box::new(taken)),
+            })))
+        }
+        AttachmentState::Detaching => Some(Progress::Waiting(format!(
+            "it is being detached from this node{because}{error}"
+        ))),
+        AttachmentState::Attaching if attachment.retry_at > now => Some(Progress::Waiting(
+            format!("it is being attached{because}{error}"),
+        )),
+        AttachmentState::Attaching => None,
+    }
+}
+
+/// Returns the reason to wait for another node's attachment; `None`: there is none.
+fn attached_elsewhere(
+    snapshot: &Snapshot,
+    key: &CsiAttachmentKey,
+    ask: &VolumeRequest,
+) -> Option<String> {
+    let mode = ask.capability().access_mode;
+    let is_exclusive = !mode.is_multi_node() || (!ask.read_only && !mode.has_many_writers());
+    if !is_exclusive {
+        return None;
+    }
+    let mut others = snapshot.csi_attachments_of(&key.volume);
+    let (other, attachment) = others.find(|(other, attachment)| {
+        other.node_id != key.node_id && !(mode.is_multi_node() && attachment.value.read_only)
+    })?;
+    let (node_id, state) = (other.node_id, attachment.value.state.as_str());
+    Some(format!("it is still attached to node {node_id} ({state})"))
+}
+
+fn attachment_writes(
+    key: &CsiAttachmentKey,
+    attachment: &CsiAttachment,
+    existing: Option<&Indexed<CsiAttachment>>,
+    stored: &Indexed<CsiVolume>,
+) -> Vec<Write> {
     let entity = Entity::CsiAttachment(Box::new(attachment.clone()));
     let modify_index = existing.map_or(0, |existing| existing.modify_index);
     let mut writes = vec![Write::put(
@@ -244,6 +279,7 @@ fn attachment(
     )];
     if existing.is_none() {
         // Attachments of one volume to two nodes compare the same revision, so one of them is first.
+        let volume = &stored.value;
         let counted = CsiVolume {
             attach_count: volume.attach_count + 1,
             ..volume.clone()
@@ -254,12 +290,7 @@ fn attachment(
             entity: Entity::CsiVolume(Box::new(counted)),
         });
     }
-    Progress::Attach(Box::new(Attachment {
-        key,
-        attachment,
-        writes,
-        node,
-    }))
+    writes
 }
 
 /// Decides on the record after a call of the plugin; `None`: it has changed meanwhile.

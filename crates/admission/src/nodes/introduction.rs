@@ -259,9 +259,9 @@ pub fn introduce(
     // Before the token is used: its next use would need another one.
     let [pool, name] = [&request.node_pool, &request.node_name]
         .map(|sent| Some(sent.as_str()).filter(|sent| !sent.is_empty()));
-    hold([
-        Held::new("node_pool", &token.node_pool, pool),
-        Held::new("node_name", &token.node_name, name),
+    check_restrictions([
+        TokenRestriction::new("node_pool", &token.node_pool, pool),
+        TokenRestriction::new("node_name", &token.node_name, name),
     ])?;
     let unrevoked = revocation::guard(snapshot, node_id)?;
     let introduction = NodeIntroduction {
@@ -348,14 +348,14 @@ pub fn check_record(snapshot: &Snapshot, node: &Node) -> Result<(), FieldErrors>
         return Ok(());
     };
     let (pool, name) = (&known.value.node_pool, &known.value.node_name);
-    hold([
-        Held::new("node.node_pool", pool, Some(&node.node_pool)),
-        Held::new("node.name", name, Some(&node.name)),
+    check_restrictions([
+        TokenRestriction::new("node.node_pool", pool, Some(&node.node_pool)),
+        TokenRestriction::new("node.name", name, Some(&node.name)),
     ])
 }
 
-/// A field that an introduction holds a node to.
-struct Held<'a> {
+/// A field of which an introduction allows one value.
+struct TokenRestriction<'a> {
     field: &'static str,
     /// Empty: any.
     wanted: &'a str,
@@ -363,7 +363,7 @@ struct Held<'a> {
     sent: Option<&'a str>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> TokenRestriction<'a> {
     fn new(field: &'static str, wanted: &'a str, sent: Option<&'a str>) -> Self {
         Self {
             field,
@@ -381,14 +381,14 @@ impl<'a> Held<'a> {
     }
 }
 
-fn hold(fields: [Held<'_>; 2]) -> Result<(), FieldErrors> {
+fn check_restrictions(restrictions: [TokenRestriction<'_>; 2]) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
-    for held in fields {
-        let (wanted, setting) = (held.wanted, held.setting());
-        let other = held.sent.filter(|sent| *sent != wanted);
+    for restriction in restrictions {
+        let (wanted, setting) = (restriction.wanted, restriction.setting());
+        let other = restriction.sent.filter(|sent| *sent != wanted);
         if let Some(sent) = other.filter(|_| !wanted.is_empty()) {
             errors.push(
-                held.field,
+                restriction.field,
                 format!(
                     "is {sent:?}, and the node's introduction is for {wanted:?}: set {setting} = \
                      {wanted:?} in the node's configuration, or introduce it with another token"

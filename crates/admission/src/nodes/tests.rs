@@ -1,3 +1,5 @@
+//! Requests of nodes: heartbeats, packing of reports, registrations.
+
 mod beating;
 mod packing;
 mod registering;

@@ -1,3 +1,5 @@
+//! Assignments of a node: the whole list, changes, and allocations without a job.
+
 use std::collections::BTreeSet;
 
 use model::{AllocClient, ClientStatus, DesiredStatus, Evaluation};

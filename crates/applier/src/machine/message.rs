@@ -90,3 +90,16 @@ pub enum Answer {
     /// No longer the leader. The worker has to read the outcome from the store.
     Unavailable,
 }
+
+/// Returns the answer to a plan of which nothing is committed.
+pub(super) fn refusal(ticket: Ticket, reason: String, refresh_index: u64) -> Effect {
+    let result = PlanResult {
+        refused: Some(reason),
+        refresh_index,
+        ..PlanResult::default()
+    };
+    Effect::Answer {
+        ticket,
+        answer: Answer::Result(result),
+    }
+}

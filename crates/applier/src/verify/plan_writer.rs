@@ -258,16 +258,16 @@ impl<'a> PlanWriter<'a> {
 
     fn head(&self, units: &[IndivisibleWrites], is_whole: bool) -> Vec<Write> {
         let mut ops = Vec::new();
-        let mut settled = BTreeSet::new();
+        let mut written = BTreeSet::new();
         if let Some(deployment) = &self.plan.deployment {
-            settled.insert(deployment.id);
+            written.insert(deployment.id);
             ops.push(self.put_deployment(self.with_real_canaries(deployment, units)));
         }
         for update in &self.plan.deployment_updates {
             let Some(stored) = self.snapshot.deployment(update.deployment_id) else {
                 continue;
             };
-            if !settled.insert(update.deployment_id) || !stored.value.status.is_active() {
+            if !written.insert(update.deployment_id) || !stored.value.status.is_active() {
                 continue;
             }
             let mut deployment = stored.value.clone();
@@ -286,7 +286,7 @@ impl<'a> PlanWriter<'a> {
             if let Some(stored) = self
                 .snapshot
                 .deployment(id)
-                .filter(|_| !settled.contains(&id))
+                .filter(|_| !written.contains(&id))
             {
                 let modify_index = stored.modify_index;
                 ops.push(Write::require(Key::Deployment(id), modify_index));

@@ -337,11 +337,11 @@ fn a_settled_evaluation_reports_its_processing_and_response_times() {
     assert_eq!(fixture.delivery().waited, 2 * SECOND);
     fixture.pass(3 * SECOND);
     fixture.complete(eval_id(1));
-    let settled = Effect::Settled {
+    let answered = Effect::Answered {
         eval_id: eval_id(1),
         job_type: JobType::Service,
         processing: 3 * SECOND,
         response: 5 * SECOND,
     };
-    assert_eq!(fixture.effects, [settled]);
+    assert_eq!(fixture.effects, [answered]);
 }

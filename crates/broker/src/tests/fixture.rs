@@ -119,8 +119,8 @@ impl Fixture {
     }
 
     /// Lets time pass, ticking whenever the broker asks for it.
-    pub(super) fn pass(&mut self, span: Duration) {
-        let end = self.now.plus(span);
+    pub(super) fn pass(&mut self, duration: Duration) {
+        let end = self.now.plus(duration);
         while let Some(deadline) = self.broker.next_deadline().filter(|at| *at <= end) {
             self.now = deadline.max(self.now);
             self.step(Event::Tick);

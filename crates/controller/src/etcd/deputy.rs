@@ -54,9 +54,9 @@ impl Deputy {
         }
     }
 
-    /// Returns the duty of this replica. `now` is a clock without steps; `has_leader`: any replica
+    /// Returns the role of this replica. `now` is a clock without steps; `has_leader`: any replica
     /// leads, as far as this one knows.
-    pub fn duty(&mut self, now: Timestamp, leads: bool, has_leader: bool) -> MaintenanceRole {
+    pub fn role(&mut self, now: Timestamp, leads: bool, has_leader: bool) -> MaintenanceRole {
         if leads || has_leader {
             self.leaderless_since = None;
             return if leads {
@@ -88,18 +88,18 @@ mod tests {
     fn a_replica_becomes_the_deputy_after_two_to_four_intervals_without_a_leader() {
         for (draw, wait) in [(0.0, 20), (0.5, 30), (1.0, 40)] {
             let mut deputy = Deputy::new(INTERVAL, draw);
-            assert_eq!(deputy.duty(at(0), true, true), MaintenanceRole::Leader);
-            assert_eq!(deputy.duty(at(5), false, true), MaintenanceRole::Standby);
-            assert_eq!(deputy.duty(at(10), false, false), MaintenanceRole::Standby);
+            assert_eq!(deputy.role(at(0), true, true), MaintenanceRole::Leader);
+            assert_eq!(deputy.role(at(5), false, true), MaintenanceRole::Standby);
+            assert_eq!(deputy.role(at(10), false, false), MaintenanceRole::Standby);
             let last = at(10 + wait - 1);
-            assert_eq!(deputy.duty(last, false, false), MaintenanceRole::Standby);
+            assert_eq!(deputy.role(last, false, false), MaintenanceRole::Standby);
             assert_eq!(
-                deputy.duty(at(10 + wait), false, false),
+                deputy.role(at(10 + wait), false, false),
                 MaintenanceRole::Deputy
             );
             // With a leader the wait starts again.
-            assert_eq!(deputy.duty(at(60), false, true), MaintenanceRole::Standby);
-            assert_eq!(deputy.duty(at(61), false, false), MaintenanceRole::Standby);
+            assert_eq!(deputy.role(at(60), false, true), MaintenanceRole::Standby);
+            assert_eq!(deputy.role(at(61), false, false), MaintenanceRole::Standby);
         }
     }
 
@@ -111,13 +111,13 @@ mod tests {
             ..EtcdMember::default()
         };
         let (calm, alarmed) = ([roomy.clone()], [roomy, full]);
-        for (duty, when_calm, when_full) in [
+        for (role, when_calm, when_full) in [
             (MaintenanceRole::Leader, true, true),
             (MaintenanceRole::Deputy, false, true),
             (MaintenanceRole::Standby, false, false),
         ] {
             assert_eq!(
-                (duty.acts(&calm), duty.acts(&alarmed)),
+                (role.acts(&calm), role.acts(&alarmed)),
                 (when_calm, when_full)
             );
         }

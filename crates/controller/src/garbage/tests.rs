@@ -49,8 +49,8 @@ impl Fixture {
         self.state.snapshot()
     }
 
-    fn pass(&mut self, span: Duration) -> &mut Self {
-        self.now = self.now.plus(span);
+    fn pass(&mut self, duration: Duration) -> &mut Self {
+        self.now = self.now.plus(duration);
         self
     }
 
@@ -337,7 +337,7 @@ fn a_stopped_job_goes_with_all_that_belongs_to_it() {
     assert_eq!(left.all_stable_versions().count(), 0);
     assert_eq!(left.all_job_tags().count(), 0);
     assert_eq!(left.job_tallies().count(), 0);
-    assert_eq!(left.stray_clients().count(), 0);
+    assert_eq!(left.clients_without_alloc().count(), 0);
 }
 
 #[test]
@@ -770,7 +770,7 @@ fn a_parent_goes_only_once_it_was_stopped() {
 }
 
 #[test]
-fn a_child_that_goes_takes_its_token_along_and_counts_on_as_a_dead_one() {
+fn a_collected_child_is_removed_with_its_dispatch_token_and_counts_as_dead() {
     let mut fixture = Fixture::new();
     fixture.register(&parent());
     let payload = model::Payload::default();

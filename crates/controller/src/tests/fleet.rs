@@ -141,8 +141,8 @@ impl Fleet {
     }
 
     /// Lets time pass: live nodes beat, and the loop ticks whenever it is asked to.
-    pub(super) fn pass(&mut self, span: Duration) {
-        let end = self.now.plus(span);
+    pub(super) fn pass(&mut self, duration: Duration) {
+        let end = self.now.plus(duration);
         loop {
             let tick = self.liveness.next_deadline().unwrap_or(end);
             let beat = if self.beating.is_empty() {

@@ -184,11 +184,11 @@ proptest! {
     fn the_last_time_is_the_one_that_no_other_follows(
         expression in expressions(),
         after in 1_700_000_000i64..1_900_000_000,
-        span in 0i64..400_000,
+        interval in 0i64..400_000,
     ) {
         let schedule = Schedule::parse(&expression).unwrap();
         let zone = Zone::named("Europe/Berlin").unwrap();
-        let until = after + span;
+        let until = after + interval;
         let next = |time| schedule.next(time, &zone).filter(|next| *next <= until);
         match schedule.last(after, until, &zone) {
             Some(last) => {

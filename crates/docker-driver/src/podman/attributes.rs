@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bollard::models::SystemInfo;
 
 use crate::config::EngineConfig;
-use crate::settings::Brand;
+use crate::settings::EngineKind;
 
 /// Returns the attributes, as in `driver.podman.version`.
 pub(crate) fn attributes(
@@ -41,7 +41,7 @@ pub(crate) fn attributes(
     attributes
         .into_iter()
         .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (format!("driver.{}{name}", Brand::Podman.name()), value))
+        .map(|(name, value)| (format!("driver.{}{name}", EngineKind::Podman.name()), value))
         .collect()
 }
 

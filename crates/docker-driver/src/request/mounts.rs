@@ -10,7 +10,7 @@ use task_drivers::{TaskConfig, TaskDirs};
 
 use super::parts::{map, text};
 use crate::options::{self, Options};
-use crate::settings::{Brand, Settings};
+use crate::settings::{EngineKind, Settings};
 
 /// The setting that allows paths of the host.
 const SETTING: &str = "volumes";
@@ -56,7 +56,7 @@ pub(super) fn binds(
 
 /// Refuses modes in `target[:modes]` by which podman reaches paths of the host. Docker has none.
 fn check_modes(target: &str, settings: &Settings) -> Result<(), String> {
-    if settings.config.volumes || settings.brand == Brand::Docker {
+    if settings.config.volumes || settings.engine_kind == EngineKind::Docker {
         return Ok(());
     }
     let modes = target.split_once(':').map_or("", |(_, modes)| modes);

@@ -7,7 +7,7 @@ use bollard::models::{DeviceMapping, HostConfig, HostConfigCgroupnsModeEnum as C
 use super::mounts;
 use super::parts::{some, text};
 use crate::options::{Device, Options};
-use crate::settings::{Brand, Settings};
+use crate::settings::{EngineKind, Settings};
 
 /// Capabilities that the engine gives by default. Source: Docker's public documentation.
 const ENGINE_CAPS: [&str; 14] = [
@@ -133,9 +133,9 @@ fn set_capabilities(
     }
     let mut dropped: BTreeSet<String> = options.cap_drop.iter().map(|cap| plain(cap)).collect();
     if !options.privileged && !dropped.contains(ALL) {
-        let given: &[&str] = match settings.brand {
-            Brand::Docker => &ENGINE_CAPS,
-            Brand::Podman => &PODMAN_CAPS,
+        let given: &[&str] = match settings.engine_kind {
+            EngineKind::Docker => &ENGINE_CAPS,
+            EngineKind::Podman => &PODMAN_CAPS,
         };
         let denied = given.iter().filter(|cap| !allows(cap));
         dropped.extend(denied.map(|cap| (*cap).to_owned()));

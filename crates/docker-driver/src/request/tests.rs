@@ -11,7 +11,7 @@ use task_drivers::{AllocDirs, MachineSize, TaskConfig, TaskId, TaskMount};
 
 use super::{create, host_paths};
 use crate::config::EngineConfig;
-use crate::settings::{Brand, Settings};
+use crate::settings::{EngineKind, Settings};
 
 fn task(config: &Value) -> TaskConfig {
     let id = TaskId {
@@ -57,7 +57,7 @@ fn open() -> Settings {
 
 fn request(task: &TaskConfig, settings: &Settings) -> Result<Value, String> {
     let options =
-        crate::config_block::read(task, settings.brand).map_err(|error| error.to_string())?;
+        crate::config_block::read(task, settings.engine_kind).map_err(|error| error.to_string())?;
     create(task, &options, settings).map(|body| serde_json::to_value(body).unwrap())
 }
 
@@ -578,7 +578,7 @@ fn relative_sources_are_checked_on_disk() {
         "volumes": ["local/x:/y", "/etc:/e"],
         "mount": [{"type": "bind", "source": "a/../b", "target": "/b"}, {"source": "v", "target": "/v"}],
     }));
-    let options = crate::config_block::read(&task, Brand::Docker).unwrap();
+    let options = crate::config_block::read(&task, EngineKind::Docker).unwrap();
     let root = format!("/a/{}/web", AllocId::from_random(1));
     let want = [format!("{root}/local/x"), format!("{root}/b")].map(std::path::PathBuf::from);
     assert_eq!(host_paths(&task, &options), want);

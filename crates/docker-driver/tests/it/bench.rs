@@ -12,7 +12,7 @@ use bollard::query_parameters::{
     RemoveImageOptions,
 };
 use bollard::{API_DEFAULT_VERSION, body_full};
-use docker_driver::{Brand, Docker, EngineConfig, Settings};
+use docker_driver::{Docker, EngineConfig, EngineKind, Settings};
 use futures::StreamExt;
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::log_files::{self, LogStream};
@@ -74,7 +74,7 @@ impl Bench {
         static IMPORTED: OnceCell<()> = OnceCell::const_new();
         IMPORTED.get_or_init(|| import_image(&client)).await;
         let edit = |settings: &mut Settings| {
-            settings.brand = Brand::Podman;
+            settings.engine_kind = EngineKind::Podman;
             settings.config = EngineConfig {
                 socket,
                 ..EngineConfig::podman()

@@ -93,13 +93,13 @@ impl Mvcc {
             KeyRange::One(key) => (self.index.get(key), None),
             _ => (None, range.bounds()),
         };
-        let span = bounds
+        let several = bounds
             .into_iter()
             .flat_map(|bounds| self.index.range::<[u8], _>(bounds))
             .map(|(_, history)| history);
         point
             .into_iter()
-            .chain(span)
+            .chain(several)
             .filter_map(move |history| history.live_at(revision))
     }
 }

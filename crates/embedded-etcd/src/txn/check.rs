@@ -130,12 +130,12 @@ fn add_nested<'a>(writes: &mut Writes<'a>, request: &'a PbTxnRequest) -> Result<
     Ok(())
 }
 
-/// A set of keys and half-open spans of keys.
+/// A set of keys and half-open ranges of keys.
 #[derive(Default)]
 struct Deletes<'a> {
     keys: HashSet<&'a [u8]>,
-    /// Start → end; the spans neither overlap nor touch.
-    spans: BTreeMap<&'a [u8], &'a [u8]>,
+    /// Start → end; the ranges neither overlap nor touch.
+    ranges: BTreeMap<&'a [u8], &'a [u8]>,
 }
 
 impl<'a> Deletes<'a> {
@@ -143,22 +143,22 @@ impl<'a> Deletes<'a> {
         if range_end.is_empty() {
             self.keys.insert(key);
         } else if key < range_end {
-            self.insert_span(key, range_end);
+            self.insert_range(key, range_end);
         }
-        // The remaining spans are inverted, the end `\0` for "no end" among them: etcd compares them
+        // The remaining ranges are inverted, the end `\0` for "no end" among them: etcd compares them
         // as written, and so they clash with nothing.
     }
 
-    fn insert_span(&mut self, mut start: &'a [u8], mut end: &'a [u8]) {
-        while let Some((&other_start, &other_end)) = self.spans.range(..=end).next_back() {
+    fn insert_range(&mut self, mut start: &'a [u8], mut end: &'a [u8]) {
+        while let Some((&other_start, &other_end)) = self.ranges.range(..=end).next_back() {
             if other_end < start {
                 break;
             }
-            self.spans.remove(other_start);
+            self.ranges.remove(other_start);
             start = start.min(other_start);
             end = end.max(other_end);
         }
-        self.spans.insert(start, end);
+        self.ranges.insert(start, end);
     }
 
     fn contains(&self, key: &[u8]) -> bool {
@@ -166,7 +166,7 @@ impl<'a> Deletes<'a> {
             return true;
         }
         let before = self
-            .spans
+            .ranges
             .range::<[u8], _>((Bound::Unbounded, Bound::Included(key)))
             .next_back();
         before.is_some_and(|(_, end)| key < *end)
@@ -174,8 +174,8 @@ impl<'a> Deletes<'a> {
 
     fn add_all(&mut self, other: Self) {
         self.keys.extend(other.keys);
-        for (start, end) in other.spans {
-            self.insert_span(start, end);
+        for (start, end) in other.ranges {
+            self.insert_range(start, end);
         }
     }
 }

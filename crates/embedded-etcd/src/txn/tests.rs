@@ -55,7 +55,7 @@ fn a_key_is_written_at_most_once() {
         (vec![put("b"), delete("a", "c")], DUPLICATE),
         (vec![put("c"), delete("a", "c")], Ok(())),
         (vec![delete("a", "c"), delete("b", "d")], Ok(())),
-        // Overlapping, touching and nested spans are all kept track of.
+        // Overlapping, touching and nested ranges are all kept track of.
         (
             vec![delete("a", "c"), delete("b", "d"), put("ca")],
             DUPLICATE,

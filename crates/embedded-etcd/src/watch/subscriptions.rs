@@ -15,7 +15,7 @@ use crate::{key_range::KeyRange, record::Record};
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     by_key: HashMap<Bytes, Vec<WatcherRef>>,
-    by_span: BTreeMap<KeyRange, Vec<WatcherRef>>,
+    by_range: BTreeMap<KeyRange, Vec<WatcherRef>>,
 }
 
 /// Watches of the same range, and its changed records.
@@ -29,7 +29,11 @@ impl Subscriptions {
     pub(super) fn add(&mut self, range: &KeyRange, watcher: WatcherRef) {
         match range {
             KeyRange::One(key) => self.by_key.entry(key.clone()).or_default().push(watcher),
-            span => self.by_span.entry(span.clone()).or_default().push(watcher),
+            range => self
+                .by_range
+                .entry(range.clone())
+                .or_default()
+                .push(watcher),
         }
     }
 
@@ -43,11 +47,11 @@ impl Subscriptions {
                     }
                 }
             }
-            span => {
-                if let Some(watchers) = self.by_span.get_mut(span) {
+            range => {
+                if let Some(watchers) = self.by_range.get_mut(range) {
                     watchers.retain(|other| *other != watcher);
                     if watchers.is_empty() {
-                        self.by_span.remove(span);
+                        self.by_range.remove(range);
                     }
                 }
             }
@@ -57,10 +61,10 @@ impl Subscriptions {
     /// The watches that match `records`.
     pub(super) fn affected(&self, records: &[Arc<Record>]) -> Vec<AffectedWatches> {
         let mut affected = Vec::new();
-        for (span, watchers) in &self.by_span {
+        for (range, watchers) in &self.by_range {
             let matching: Vec<Arc<Record>> = records
                 .iter()
-                .filter(|record| span.contains(&record.key))
+                .filter(|record| range.contains(&record.key))
                 .map(Arc::clone)
                 .collect();
             if !matching.is_empty() {

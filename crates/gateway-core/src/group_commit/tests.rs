@@ -1,3 +1,5 @@
+//! Group commits: one revision, conflicts of one member, callers that gave up.
+
 use std::time::Duration;
 
 use model::Evaluation;

@@ -13,7 +13,7 @@ use crate::source::Fault;
 /// A value and its byte range.
 #[derive(Debug)]
 pub struct Json {
-    pub span: Range<usize>,
+    pub range: Range<usize>,
     pub node: Node,
 }
 
@@ -31,7 +31,7 @@ pub enum Node {
 #[derive(Debug)]
 pub struct Key {
     pub name: String,
-    pub span: Range<usize>,
+    pub range: Range<usize>,
 }
 
 /// Maximum nesting, as in serde_json. Consumers are recursive, and a thread's stack holds thousands
@@ -90,7 +90,7 @@ impl Reader<'_> {
             _ => self.number()?,
         };
         Ok(Json {
-            span: start..self.offset,
+            range: start..self.offset,
             node,
         })
     }
@@ -120,7 +120,7 @@ impl Reader<'_> {
             let name = self.string()?;
             let key = Key {
                 name,
-                span: start..self.offset,
+                range: start..self.offset,
             };
             self.skip_space();
             self.offset += 1; // the colon
@@ -167,9 +167,9 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        let span = start..self.offset;
-        serde_json::from_str(&self.text[span.clone()])
-            .map_err(|error| Fault::new(span, "Invalid JSON", error.to_string()))
+        let range = start..self.offset;
+        serde_json::from_str(&self.text[range.clone()])
+            .map_err(|error| Fault::new(range, "Invalid JSON", error.to_string()))
     }
 
     fn number(&mut self) -> Result<Node, Fault> {
@@ -177,10 +177,10 @@ impl Reader<'_> {
         while matches!(self.peek(), b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') {
             self.offset += 1;
         }
-        let span = start..self.offset;
-        serde_json::from_str(&self.text[span.clone()])
+        let range = start..self.offset;
+        serde_json::from_str(&self.text[range.clone()])
             .map(Node::Number)
-            .map_err(|error| Fault::new(span, "Invalid JSON", error.to_string()))
+            .map_err(|error| Fault::new(range, "Invalid JSON", error.to_string()))
     }
 
     fn word(&mut self, len: usize, node: Node) -> Node {
@@ -247,12 +247,12 @@ mod tests {
         match &json.node {
             Node::Object(entries) => {
                 for (key, value) in entries {
-                    seen.push(&text[key.span.clone()]);
+                    seen.push(&text[key.range.clone()]);
                     walk(text, value, seen);
                 }
             }
             Node::List(items) => items.iter().for_each(|item| walk(text, item, seen)),
-            _ => seen.push(&text[json.span.clone()]),
+            _ => seen.push(&text[json.range.clone()]),
         }
     }
 
@@ -266,18 +266,18 @@ mod tests {
         assert!(read(&format!("[{}[]]", "[[]],".repeat(1_000))).is_ok());
         for levels in [MAX_DEPTH + 1, 5_000, 500_000] {
             assert_eq!(
-                read(&lists(levels)).unwrap_err().span,
+                read(&lists(levels)).unwrap_err().range,
                 MAX_DEPTH..MAX_DEPTH + 1
             );
             let start = MAX_DEPTH * "{\"a\":".len();
-            assert_eq!(read(&objects(levels)).unwrap_err().span, start..start + 1);
+            assert_eq!(read(&objects(levels)).unwrap_err().range, start..start + 1);
         }
     }
 
     #[test]
     fn a_syntax_error_names_its_place() {
         let fault = read("{\n  \"a\": 1,\n  \"b\" 2\n}").unwrap_err();
-        assert_eq!(fault.span.start, 18);
+        assert_eq!(fault.range.start, 18);
         assert!(fault.detail.starts_with("expected `:`"), "{}", fault.detail);
     }
 }

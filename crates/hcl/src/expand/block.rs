@@ -65,15 +65,15 @@ impl Expander<'_> {
     fn label(&self, block: &Block<'_>, reading: &mut Reading<'_>, out: &mut Collector) {
         let name = reading.schema.name;
         let Some(label) = &reading.schema.label else {
-            if let Some((_, span)) = block.labels.first() {
+            if let Some((_, range)) = block.labels.first() {
                 let detail = format!("No labels are expected for {name} blocks: remove it");
                 let summary = format!("Extraneous label for {name}");
-                out.fault(Fault::new(span.clone(), summary, detail));
+                out.fault(Fault::new(range.clone(), summary, detail));
             }
             return;
         };
         let noun = label.noun;
-        let Some((text, span)) = block.labels.first() else {
+        let Some((text, range)) = block.labels.first() else {
             let detail =
                 format!("All {name} blocks must have 1 labels ({noun}): write {name} \"…\" {{",);
             out.fault(Fault::new(
@@ -83,18 +83,18 @@ impl Expander<'_> {
             ));
             return;
         };
-        if let Some((_, span)) = block.labels.get(1) {
+        if let Some((_, range)) = block.labels.get(1) {
             let detail = format!(
                 "Only 1 labels ({noun}) are expected for {name} blocks: remove the others",
             );
             out.fault(Fault::new(
-                span.clone(),
+                range.clone(),
                 format!("Extraneous label for {name}"),
                 detail,
             ));
         }
         let field = if reading.path.is_empty() { "id" } else { noun };
-        out.place(&join(reading.path, field), span.clone());
+        out.place(&join(reading.path, field), range.clone());
         reading
             .map
             .insert(label.json.to_owned(), Value::String(text.clone()));
@@ -135,20 +135,22 @@ impl Expander<'_> {
         let Some(known) = reading.schema.attribute(attribute.name) else {
             return unknown::attribute(attribute, reading.schema, self.root, out);
         };
-        let span = attribute.expr.span();
+        let range = attribute.expr.range();
         let path = join(reading.path, known.name);
-        out.place(&path, span.clone());
-        reading.seen.insert(known.name, attribute.name_span.clone());
+        out.place(&path, range.clone());
+        reading
+            .seen
+            .insert(known.name, attribute.name_range.clone());
         let value = attribute.expr.eval(self.text, self.host, scope);
         let value = value.and_then(|value| {
             convert::convert(known.kind, known.name, &value)
-                .map_err(|(summary, detail)| Fault::new(span.clone(), summary, detail))
+                .map_err(|(summary, detail)| Fault::new(range.clone(), summary, detail))
         });
         match value {
             Ok(Value::Null) => {}
             Ok(mut value) => {
                 if known.kind == Kind::Config {
-                    config::places(&value, &path, &span, out);
+                    config::places(&value, &path, &range, out);
                     value = config::options(value);
                 }
                 reading.map.insert(known.key(), value);
@@ -187,13 +189,13 @@ impl Expander<'_> {
         }
         let path = join(reading.path, known.name);
         out.place(&path, block.header.clone());
-        if let Some((_, span)) = block.labels.first() {
+        if let Some((_, range)) = block.labels.first() {
             let detail = format!(
                 "No labels are expected for {} blocks: remove it",
                 known.name
             );
             let summary = format!("Extraneous label for {}", known.name);
-            return out.fault(Fault::new(span.clone(), summary, detail));
+            return out.fault(Fault::new(range.clone(), summary, detail));
         }
         let value = if known.kind == Kind::Config {
             self.config(block.content, &path, scope, out)
@@ -262,12 +264,12 @@ impl Expander<'_> {
             ));
         }
         for attribute in items.attributes {
-            let span = attribute.expr.span();
-            out.place(&join(path, attribute.name), span.clone());
+            let range = attribute.expr.range();
+            out.place(&join(path, attribute.name), range.clone());
             let value = attribute.expr.eval(self.text, self.host, scope);
             let value = value.and_then(|value| {
                 convert::convert(Kind::Text, attribute.name, &value)
-                    .map_err(|(summary, detail)| Fault::new(span, summary, detail))
+                    .map_err(|(summary, detail)| Fault::new(range, summary, detail))
             });
             match value {
                 Ok(Value::Null) => {}

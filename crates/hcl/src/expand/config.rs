@@ -15,9 +15,9 @@ use crate::language::Scope;
 use crate::source::Fault;
 
 /// Records the positions of the options of a config written as one attribute.
-pub(super) fn places(value: &Value, path: &str, span: &Range<usize>, out: &mut Collector) {
+pub(super) fn places(value: &Value, path: &str, range: &Range<usize>, out: &mut Collector) {
     for name in value.as_object().into_iter().flat_map(Map::keys) {
-        out.place(&join(path, name), span.clone());
+        out.place(&join(path, name), range.clone());
     }
 }
 
@@ -66,7 +66,7 @@ impl Expander<'_> {
             return map;
         };
         for attribute in &items.attributes {
-            out.place(&join(path, attribute.name), attribute.expr.span());
+            out.place(&join(path, attribute.name), attribute.expr.range());
             match attribute.expr.eval(self.text, self.host, scope) {
                 Ok(value) => drop(map.insert(attribute.name.to_owned(), as_blocks(value))),
                 Err(fault) => out.fault(fault),

@@ -84,7 +84,7 @@ impl Expander<'_> {
         elements(dynamic.for_each.eval(self.text, self.host, scope)?).map_err(|other| {
             let detail = format!("for_each takes a list or an object{}", runtime_hint(&other));
             Fault::new(
-                dynamic.for_each.span(),
+                dynamic.for_each.range(),
                 "Invalid dynamic for_each value",
                 detail,
             )
@@ -107,7 +107,7 @@ impl Expander<'_> {
         let texts = texts.ok_or_else(|| {
             let iterator = &dynamic.iterator;
             let detail = format!("labels takes a list of strings, as in [{iterator}.value]");
-            Fault::new(labels.span(), "Invalid dynamic block labels", detail)
+            Fault::new(labels.range(), "Invalid dynamic block labels", detail)
         })?;
         Ok(texts
             .into_iter()
@@ -135,7 +135,7 @@ fn read<'a>(block: &'a Block<'a>, items: &Items<'a>) -> Result<Dynamic<'a>, Faul
                     hint(other, ATTRIBUTES),
                 );
                 return Err(Fault::new(
-                    attribute.name_span.clone(),
+                    attribute.name_range.clone(),
                     "Unsupported argument",
                     detail,
                 ));
@@ -179,7 +179,7 @@ fn iterator_name(expr: &Expr<'_>) -> Result<String, Fault> {
         _ => {
             let detail = "iterator takes a name without quotes, other than var and local";
             Err(Fault::new(
-                expr.span(),
+                expr.range(),
                 "Invalid dynamic iterator name",
                 detail,
             ))

@@ -16,9 +16,9 @@ pub(super) fn attribute(
     if let Some(ignored) = schema.ignored(name) {
         return out.warn(ignored.warning);
     }
-    let span = attribute.name_span.clone();
+    let range = attribute.name_range.clone();
     if let Some(refused) = schema.refusal(name) {
-        return out.fault(Fault::new(span, "Not supported", refused.message()));
+        return out.fault(Fault::new(range, "Not supported", refused.message()));
     }
     let mut detail = format!("An argument named {name:?} is not expected here.");
     if schema.block_names().any(|block| block == name) {
@@ -34,7 +34,7 @@ pub(super) fn attribute(
         ));
     }
     detail.push_str(&expected(schema.attribute_names().collect()));
-    out.fault(Fault::new(span, "Unsupported argument", detail));
+    out.fault(Fault::new(range, "Unsupported argument", detail));
 }
 
 pub(super) fn block(
@@ -47,9 +47,9 @@ pub(super) fn block(
     if let Some(ignored) = schema.ignored(name) {
         return out.warn(ignored.warning);
     }
-    let span = block.header.clone();
+    let range = block.header.clone();
     if let Some(refused) = schema.refusal(name) {
-        return out.fault(Fault::new(span, "Not supported", refused.message()));
+        return out.fault(Fault::new(range, "Not supported", refused.message()));
     }
     let mut detail = format!("Blocks of type {name:?} are not expected here.");
     if schema.attribute(name).is_some() {
@@ -63,7 +63,7 @@ pub(super) fn block(
         ));
     }
     detail.push_str(&expected(schema.block_names().collect()));
-    out.fault(Fault::new(span, "Unsupported block type", detail));
+    out.fault(Fault::new(range, "Unsupported block type", detail));
 }
 
 /// Returns the block in which the name belongs, or else the nearest known name.
@@ -74,11 +74,11 @@ fn suggestion(
     known: Vec<&'static str>,
 ) -> String {
     // A name that exists elsewhere is misplaced rather than misspelt.
-    let mut homes = Vec::new();
-    homes_of(name, root, &mut homes);
-    homes.retain(|home| *home != schema.name);
-    if !homes.is_empty() {
-        return format!(" It belongs in a block of type {}.", list(homes, "or"));
+    let mut blocks = Vec::new();
+    blocks_with(name, root, &mut blocks);
+    blocks.retain(|block| *block != schema.name);
+    if !blocks.is_empty() {
+        return format!(" It belongs in a block of type {}.", list(blocks, "or"));
     }
     match nearest(name, known) {
         Some(meant) => format!(" Did you mean {meant:?}?"),
@@ -87,13 +87,13 @@ fn suggestion(
 }
 
 /// Collects the blocks that have an attribute or block of this name, each once.
-fn homes_of(name: &str, schema: &'static Schema, homes: &mut Vec<&'static str>) {
+fn blocks_with(name: &str, schema: &'static Schema, blocks: &mut Vec<&'static str>) {
     let here = schema.attribute(name).is_some() || schema.block(name).is_some();
-    if here && !homes.contains(&schema.name) {
-        homes.push(schema.name);
+    if here && !blocks.contains(&schema.name) {
+        blocks.push(schema.name);
     }
     for child in schema.hcl_blocks() {
-        homes_of(name, child.schema, homes);
+        blocks_with(name, child.schema, blocks);
     }
 }
 

@@ -35,7 +35,7 @@ impl Names<'_> {
     pub(super) fn check(&self, expr: &Expr<'_>, out: &mut Collector) {
         for reference in expr.references() {
             if let Some((summary, detail)) = self.problem(&reference) {
-                out.fault(Fault::new(reference.span, summary, detail));
+                out.fault(Fault::new(reference.range, summary, detail));
             }
         }
     }

@@ -1,5 +1,9 @@
 //! Evaluation of expressions.
 
+mod call;
+mod template;
+mod traversal;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -247,7 +251,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn unknown_name(
         &self,
         written: &str,
-        span: Option<Range<usize>>,
+        range: Option<Range<usize>>,
     ) -> Result<Value, Fault> {
         match self.host.unknown_names {
             // The node finds the value under this text.
@@ -256,14 +260,14 @@ impl<'a> Evaluator<'a> {
                 let detail = format!(
                     "{written} has no value in this file: write a text in quotes, {written:?}",
                 );
-                Err(Fault::new(span.unwrap_or(0..0), "Unknown name", detail))
+                Err(Fault::new(range.unwrap_or(0..0), "Unknown name", detail))
             }
         }
     }
 
     /// Returns the source text of a range.
-    pub(super) fn written(&self, span: Range<usize>) -> &'a str {
-        self.text.get(span).unwrap_or_default()
+    pub(super) fn written(&self, range: Range<usize>) -> &'a str {
+        self.text.get(range).unwrap_or_default()
     }
 }
 
@@ -280,10 +284,10 @@ fn number_value(number: &hcl_edit::Number) -> Value {
         .map_or(Value::Null, Value::Number)
 }
 
-pub(super) fn span(expression: &Expression) -> Range<usize> {
+pub(super) fn range_of(expression: &Expression) -> Range<usize> {
     expression.span().unwrap_or(0..0)
 }
 
 pub(super) fn fault(expression: &Expression, summary: &str, detail: impl Into<String>) -> Fault {
-    Fault::new(span(expression), summary, detail)
+    Fault::new(range_of(expression), summary, detail)
 }

@@ -16,7 +16,7 @@ use hcl_edit::{Decorated, Ident, Span};
 pub(crate) struct Reference {
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    pub(crate) span: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +53,12 @@ struct Finder {
 }
 
 impl Finder {
-    fn add(&mut self, kind: Kind, name: &str, span: Option<Range<usize>>) {
-        let span = span.unwrap_or(0..0);
+    fn add(&mut self, kind: Kind, name: &str, range: Option<Range<usize>>) {
+        let range = range.unwrap_or(0..0);
         self.found.push(Reference {
             kind,
             name: name.to_owned(),
-            span,
+            range,
         });
     }
 
@@ -75,11 +75,11 @@ impl Visit for Finder {
             && let Some(first) = node.operators.first()
             && let TraversalOperator::GetAttr(name) = first.value()
         {
-            let end = first.span().map_or(0, |span| span.end);
-            let span = node.span().map(|span| span.start..end.max(span.start));
+            let end = first.span().map_or(0, |range| range.end);
+            let range = node.span().map(|range| range.start..end.max(range.start));
             match root.as_str() {
-                "var" => self.add(Kind::Variable, name.as_str(), span),
-                "local" => self.add(Kind::Local, name.as_str(), span),
+                "var" => self.add(Kind::Variable, name.as_str(), range),
+                "local" => self.add(Kind::Local, name.as_str(), range),
                 _ => {}
             }
         }

@@ -378,7 +378,7 @@ mod tests {
         ] {
             let fault = imbalance(text).unwrap();
             assert_eq!(
-                (fault.span.start, fault.summary.as_str()),
+                (fault.range.start, fault.summary.as_str()),
                 (at, summary),
                 "{text}"
             );
@@ -403,7 +403,7 @@ mod tests {
             format!("a = f({{ \n{many}}})\n"),
         ] {
             let opened = text.find('{').unwrap();
-            assert_eq!(excess(&text).unwrap().span, opened..opened + 1);
+            assert_eq!(excess(&text).unwrap().range, opened..opened + 1);
         }
     }
 
@@ -412,7 +412,7 @@ mod tests {
         let lists = |count: usize| format!("a = {}{}", "[".repeat(count), "]".repeat(count));
         assert_eq!(excess(&lists(MAX_NESTING)), None);
         let fault = excess(&lists(MAX_NESTING + 1)).unwrap();
-        assert_eq!(fault.span.start, "a = ".len() + MAX_NESTING);
+        assert_eq!(fault.range.start, "a = ".len() + MAX_NESTING);
         // A template adds a level to its text.
         let texts = |count: usize| format!("${{{}{}}}", "\"${".repeat(count), "}\"".repeat(count));
         assert_eq!(template_excess(&texts(MAX_NESTING / 2 - 1)), None);

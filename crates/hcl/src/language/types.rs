@@ -107,8 +107,8 @@ fn unknown(expression: &Expression, name: &str) -> Fault {
 }
 
 fn fault(expression: &Expression, detail: String) -> Fault {
-    let span: Range<usize> = expression.span().unwrap_or(0..0);
-    Fault::new(span, "Invalid type specification", detail)
+    let range: Range<usize> = expression.span().unwrap_or(0..0);
+    Fault::new(range, "Invalid type specification", detail)
 }
 
 impl Type {

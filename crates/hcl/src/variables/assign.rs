@@ -56,7 +56,7 @@ pub(super) fn values(
     }
     for declaration in declarations {
         if !assignment.values.contains_key(&declaration.name) {
-            out.fault(unset(&declaration.name, declaration.span.clone()));
+            out.fault(unset(&declaration.name, declaration.range.clone()));
             // Avoids further errors in expressions that use it.
             assignment
                 .values
@@ -66,12 +66,12 @@ pub(super) fn values(
     assignment.values
 }
 
-fn unset(name: &str, span: Range<usize>) -> Fault {
+fn unset(name: &str, range: Range<usize>) -> Fault {
     let detail = format!(
         "A used variable must be set or have a default value: give it with -var {name}=…, in a \
          -var-file, or as NOMAD_VAR_{name}; or add default = … here",
     );
-    Fault::new(span, format!("Unset variable {name:?}"), detail)
+    Fault::new(range, format!("Unset variable {name:?}"), detail)
 }
 
 struct Assignment<'a> {
@@ -194,8 +194,8 @@ impl Assignment<'_> {
             let value = attribute
                 .expr
                 .eval(&source.text, self.host, &Scope::default())?;
-            locals::check_depth(&value, attribute.expr.span())?;
-            let places = (attribute.name_span, attribute.expr.span());
+            locals::check_depth(&value, attribute.expr.range())?;
+            let places = (attribute.name_range, attribute.expr.range());
             self.file_value(source, attribute.name, value, places, out);
         }
         Ok(())
@@ -207,7 +207,7 @@ impl Assignment<'_> {
             return Ok(());
         };
         for (key, value) in entries {
-            let places = (key.span.clone(), value.span.clone());
+            let places = (key.range.clone(), value.range.clone());
             self.file_value(source, &key.name, json::plain(value), places, out);
         }
         Ok(())
@@ -218,7 +218,7 @@ impl Assignment<'_> {
         source: &Source,
         name: &str,
         value: Value,
-        (name_span, value_span): (Range<usize>, Range<usize>),
+        (name_range, value_range): (Range<usize>, Range<usize>),
         out: &mut Collector,
     ) {
         let Some(wanted) = self.declaration(name).map(Declaration::value_type) else {
@@ -231,7 +231,7 @@ impl Assignment<'_> {
                  variable {name:?}, place a block variable {name:?} {{ }} in the job file",
                 hint(name, names),
             );
-            let fault = Fault::new(name_span, "Undefined variable", detail.clone());
+            let fault = Fault::new(name_range, "Undefined variable", detail.clone());
             self.undeclared("Undefined variable", detail, &source.error(fault), out);
             return;
         };
@@ -240,7 +240,7 @@ impl Assignment<'_> {
             Err(detail) => {
                 let detail = format!("variable {name:?}: {detail}");
                 out.error(source.error(Fault::new(
-                    value_span,
+                    value_range,
                     "Invalid value for variable",
                     detail,
                 )));
@@ -280,7 +280,7 @@ fn no_references(expr: &Expr<'_>) -> Result<(), Fault> {
         None => Ok(()),
         Some(reference) => {
             let detail = "Variables may not be used here: write the value itself";
-            Err(Fault::new(reference.span, "Variables not allowed", detail))
+            Err(Fault::new(reference.range, "Variables not allowed", detail))
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::language::types::Type;
 pub(super) struct Declaration<'a> {
     pub(super) name: String,
     /// Position for messages.
-    pub(super) span: Range<usize>,
+    pub(super) range: Range<usize>,
     /// The declared type; if `None`, it is inferred from the default.
     pub(super) wanted: Option<Type>,
     pub(super) default: Option<Value>,
@@ -19,7 +19,7 @@ pub(super) struct Declaration<'a> {
 }
 
 pub(super) struct Validation<'a> {
-    pub(super) span: Range<usize>,
+    pub(super) range: Range<usize>,
     pub(super) condition: Expr<'a>,
     pub(super) error_message: Option<Expr<'a>>,
 }

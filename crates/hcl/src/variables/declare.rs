@@ -38,14 +38,14 @@ pub(super) fn declarations<'a>(
             }
         };
         for declaration in declared {
-            let earlier = seen.insert(declaration.name.clone(), declaration.span.clone());
+            let earlier = seen.insert(declaration.name.clone(), declaration.range.clone());
             if let Some(earlier) = earlier {
                 let (line, _) = out.source.position(earlier.start);
                 let detail = format!(
                     "The variable {:?} was already declared on line {line}: remove one",
                     declaration.name,
                 );
-                out.fault(Fault::new(declaration.span, "Duplicate variable", detail));
+                out.fault(Fault::new(declaration.range, "Duplicate variable", detail));
                 continue;
             }
             declarations.push(declaration);
@@ -70,7 +70,7 @@ fn one<'a>(block: &Block<'a>, host: &Host, out: &mut Collector) -> Result<Declar
         .items(&|kind| (kind == "validation").then_some(0))?;
     let mut declaration = Declaration {
         name: name.clone(),
-        span: block.header.clone(),
+        range: block.header.clone(),
         wanted: None,
         default: None,
         validations: Vec::new(),
@@ -99,7 +99,7 @@ fn unexpected(name: &str, attribute: &Attribute<'_>) -> Fault {
         hint(name, ATTRIBUTES),
         list(ATTRIBUTES, "and"),
     );
-    Fault::new(attribute.name_span.clone(), "Unsupported argument", detail)
+    Fault::new(attribute.name_range.clone(), "Unsupported argument", detail)
 }
 
 fn typed_default(default: &Value, wanted: &Type, items: &Items<'_>) -> Result<Value, Fault> {
@@ -108,10 +108,10 @@ fn typed_default(default: &Value, wanted: &Type, items: &Items<'_>) -> Result<Va
             .attributes
             .iter()
             .find(|attribute| attribute.name == "default");
-        let span = written.map_or(0..0, |attribute| attribute.expr.span());
+        let range = written.map_or(0..0, |attribute| attribute.expr.range());
         let detail =
             format!("This default value is not compatible with the variable's type: {problem}");
-        Fault::new(span, "Invalid default value for variable", detail)
+        Fault::new(range, "Invalid default value for variable", detail)
     })
 }
 
@@ -121,10 +121,10 @@ fn several<'a>(
     host: &Host,
     out: &mut Collector,
 ) -> Result<Vec<Declaration<'a>>, Fault> {
-    if let Some((_, span)) = block.labels.first() {
+    if let Some((_, range)) = block.labels.first() {
         let detail = "No labels are expected for variables blocks: write variables { name = … }";
         return Err(Fault::new(
-            span.clone(),
+            range.clone(),
             "Extraneous label for variables",
             detail,
         ));
@@ -143,7 +143,7 @@ fn several<'a>(
     for attribute in &items.attributes {
         declarations.push(Declaration {
             name: attribute.name.to_owned(),
-            span: attribute.name_span.clone(),
+            range: attribute.name_range.clone(),
             wanted: None,
             default: Some(constant(attribute, host, out)?),
             validations: Vec::new(),
@@ -181,7 +181,7 @@ fn validation<'a>(
                      and error_message.",
                 );
                 return Err(Fault::new(
-                    attribute.name_span,
+                    attribute.name_range,
                     "Unsupported argument",
                     detail,
                 ));
@@ -193,7 +193,7 @@ fn validation<'a>(
         Fault::new(block.header.clone(), "Missing required argument", detail)
     })?;
     Ok(Validation {
-        span: condition.span(),
+        range: condition.range(),
         condition,
         error_message,
     })
@@ -212,7 +212,7 @@ fn only_own_variable(expr: &Expr<'_>, variable: &str, out: &mut Collector) {
                  using var.{variable}",
             );
             let summary = "Invalid reference in variable validation";
-            out.fault(Fault::new(reference.span, summary, detail));
+            out.fault(Fault::new(reference.range, summary, detail));
         }
     }
 }
@@ -227,7 +227,7 @@ fn constant(attribute: &Attribute<'_>, host: &Host, out: &mut Collector) -> Resu
     let value = attribute
         .expr
         .eval(&out.source.text, host, &Scope::default())?;
-    locals::check_depth(&value, attribute.expr.span())?;
+    locals::check_depth(&value, attribute.expr.range())?;
     Ok(value)
 }
 
@@ -235,12 +235,12 @@ fn not_constant(reference: &Reference) -> Option<Fault> {
     match reference.kind {
         Kind::Function => {
             let (summary, detail) = functions::problem(&reference.name)?;
-            Some(Fault::new(reference.span.clone(), summary, detail))
+            Some(Fault::new(reference.range.clone(), summary, detail))
         }
         _ => {
             let detail = "Variables may not be used here: use a local for what depends on others";
             Some(Fault::new(
-                reference.span.clone(),
+                reference.range.clone(),
                 "Variables not allowed",
                 detail,
             ))

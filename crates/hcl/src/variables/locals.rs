@@ -21,7 +21,7 @@ const MAX_CYCLE_SHOWN: usize = 8;
 
 struct Local<'a> {
     name: &'a str,
-    name_span: Range<usize>,
+    name_range: Range<usize>,
     expr: Expr<'a>,
     /// The locals that its expression names.
     uses: BTreeSet<String>,
@@ -60,15 +60,15 @@ impl<'a> Locals<'a> {
                         "The local {:?} was already defined on line {line}: remove one",
                         attribute.name,
                     );
-                    out.fault(Fault::new(attribute.name_span, "Duplicate local", detail));
+                    out.fault(Fault::new(attribute.name_range, "Duplicate local", detail));
                     continue;
                 }
-                seen.insert(attribute.name, attribute.name_span.clone());
+                seen.insert(attribute.name, attribute.name_range.clone());
                 let references = attribute.expr.references().into_iter();
                 let uses = references.filter(|reference| reference.kind == Kind::Local);
                 locals.push(Local {
                     name: attribute.name,
-                    name_span: attribute.name_span,
+                    name_range: attribute.name_range,
                     expr: attribute.expr,
                     uses: uses.map(|reference| reference.name).collect(),
                 });
@@ -164,7 +164,7 @@ impl<'a> Locals<'a> {
             names.join(" → "),
         );
         out.fault(Fault::new(
-            first.name_span.clone(),
+            first.name_range.clone(),
             "Cycle in locals",
             detail,
         ));
@@ -182,7 +182,7 @@ fn evaluate(
     let scope = Scope::new(&names);
     let value = local.expr.eval(&out.source.text, host, &scope);
     let value = value.and_then(|value| {
-        check_depth(&value, local.expr.span())?;
+        check_depth(&value, local.expr.range())?;
         Ok(value)
     });
     value.unwrap_or_else(|fault| {
@@ -192,12 +192,12 @@ fn evaluate(
 }
 
 /// Refuses values above the maximum nesting.
-pub(crate) fn check_depth(value: &Value, span: Range<usize>) -> Result<(), Fault> {
+pub(crate) fn check_depth(value: &Value, range: Range<usize>) -> Result<(), Fault> {
     if depth(value) <= MAX_DEPTH {
         return Ok(());
     }
     let detail = format!("Lists and objects nest more than {MAX_DEPTH} levels deep: flatten them");
-    Err(Fault::new(span, "Value too deep", detail))
+    Err(Fault::new(range, "Value too deep", detail))
 }
 
 /// Returns the nesting, at most that of one expression plus its locals.

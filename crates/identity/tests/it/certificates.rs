@@ -1,3 +1,5 @@
+//! Identities in certificates: the URI, the DNS name of the role, refused forms.
+
 use identity::{Identity, InvalidCertificate, InvalidIdentity, Role};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType};
 

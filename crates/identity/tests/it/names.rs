@@ -1,3 +1,5 @@
+//! Names of roles, regions and identities, and their texts.
+
 use identity::{Caller, Identity, InvalidIdentity, Peer, Role, is_reserved};
 use rstest::rstest;
 

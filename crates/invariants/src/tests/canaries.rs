@@ -23,46 +23,50 @@ fn placed<const N: usize>(allocs: [&Allocation; N]) -> Vec<Fact> {
 }
 
 #[test]
-fn the_heir_of_a_canary_may_share_the_name_of_the_allocation_beside_it() {
+fn the_replacement_of_a_canary_may_share_the_name_of_the_allocation_beside_it() {
     let node = builders::node(1);
     let old = alloc(1, &node, 0);
     let mut canary = alloc(2, &node, 0);
     canary.canary = true;
     // Stopped by the plan that replaces it.
     canary.desired_status = DesiredStatus::Stop;
-    let heir_of = |id, previous: &Allocation| Allocation {
+    let replacement_of = |id, previous: &Allocation| Allocation {
         previous_alloc: Some(previous.id),
         ..alloc(id, &node, 0)
     };
-    let heir = heir_of(3, &canary);
-    let mut ended_heir = heir.clone();
-    ended_heir.desired_status = DesiredStatus::Stop;
-    let second = heir_of(4, &heir);
+    let replacement = replacement_of(3, &canary);
+    let mut ended_replacement = replacement.clone();
+    ended_replacement.desired_status = DesiredStatus::Stop;
+    let second = replacement_of(4, &replacement);
     let mut plain = canary.clone();
     plain.canary = false;
     let mut of_another_name = canary.clone();
     of_another_name.name_index = 1;
 
-    assert_eq!(placed([&old, &canary, &heir]), []);
-    assert_eq!(placed([&old, &canary, &ended_heir, &second]), []);
+    assert_eq!(placed([&old, &canary, &replacement]), []);
+    assert_eq!(placed([&old, &canary, &ended_replacement, &second]), []);
     let twice = [Fact::NameUsedOnce];
-    assert_eq!(placed([&old, &plain, &heir]), twice, "no canary");
+    assert_eq!(placed([&old, &plain, &replacement]), twice, "no canary");
     assert_eq!(
-        placed([&old, &of_another_name, &heir]),
+        placed([&old, &of_another_name, &replacement]),
         twice,
         "its own name"
     );
     assert_eq!(
         placed([&old, &canary, &alloc(3, &node, 0)]),
         twice,
-        "no heir"
+        "no replacement"
     );
     assert_eq!(
-        placed([&canary, &old, &heir]),
+        placed([&canary, &old, &replacement]),
         twice,
         "placed after the canary"
     );
-    assert_eq!(placed([&old, &canary, &heir, &second]), twice, "two heirs");
+    assert_eq!(
+        placed([&old, &canary, &replacement, &second]),
+        twice,
+        "two replacements"
+    );
 }
 
 /// A group with a count of four and its rollout.

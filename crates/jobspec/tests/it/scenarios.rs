@@ -337,9 +337,9 @@ fn scenario_018_a_bare_number_is_nanoseconds_and_units_are_needed_in_text() {
 /// The status code belongs to the gateway.
 #[test]
 fn scenario_019_durations_in_job_json_are_numbers() {
-    let text = |span: serde_json::Value| {
+    let text = |timeout: serde_json::Value| {
         json!({"Job": {"ID": "a", "TaskGroups": [{"Name": "g", "Tasks": [{
-            "Name": "t", "Driver": "raw_exec", "Config": {"command": "x"}, "KillTimeout": span
+            "Name": "t", "Driver": "raw_exec", "Config": {"command": "x"}, "KillTimeout": timeout
         }]}]}})
     };
     parse_api_json("j.json", &text(json!("30s")).to_string()).unwrap_err();

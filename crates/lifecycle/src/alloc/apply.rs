@@ -1,4 +1,4 @@
-//! Direct changes of each event; the consequences are in [`super::settle`].
+//! Direct changes of each event; the consequences are in [`super::consequences`].
 
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ impl AllocRunner {
         rng: &mut dyn Rng,
     ) {
         let mut step = Step { now, effects, rng };
+        if let Some((task, recorded)) = task_event_of(now, &event) {
+            return self.record(&mut step, task, recorded);
+        }
         match event {
             Event::Begin => self.begin(&mut step),
             Event::PrerunDone(result) => self.prerun_done(&mut step, result),
@@ -86,57 +89,6 @@ impl AllocRunner {
                 self.is_changed |= checks.service_health(&key.owner, key.service) != before;
                 self.checks = checks;
             }
-            Event::DriverMessage { task, message } => {
-                self.record(
-                    &mut step,
-                    &task,
-                    task_event::driver_message(now.wall, &message),
-                );
-            }
-            Event::Signaling { task, signal } => self.with_task(&mut step, &task, |runner, cx| {
-                runner.record(task_event::signaling(cx.now.wall, &signal));
-            }),
-            Event::DownloadingArtifacts { task } => {
-                self.record(
-                    &mut step,
-                    &task,
-                    task_event::downloading_artifacts(now.wall),
-                );
-            }
-            Event::TemplateMessage { task, message } => {
-                self.record(
-                    &mut step,
-                    &task,
-                    task_event::template_message(now.wall, &message),
-                );
-            }
-            Event::IdentityMessage { task, message } => {
-                self.record(
-                    &mut step,
-                    &task,
-                    task_event::identity_message(now.wall, &message),
-                );
-            }
-            Event::VaultMessage { task, message } => {
-                self.record(
-                    &mut step,
-                    &task,
-                    task_event::vault_message(now.wall, &message),
-                );
-            }
-            Event::ConsulMessage { task, message } => {
-                self.with_task(&mut step, &task, |runner, cx| {
-                    runner.record(task_event::consul_message(cx.now.wall, &message));
-                })
-            }
-            Event::PluginHealth {
-                task,
-                is_healthy,
-                message,
-            } => {
-                let event = task_event::plugin_health(now.wall, is_healthy, &message);
-                self.record(&mut step, &task, event);
-            }
             Event::VolumeMessage { message } => self.each_task(&mut step, |runner, cx| {
                 runner.record(task_event::volume_message(cx.now.wall, &message));
             }),
@@ -159,6 +111,15 @@ impl AllocRunner {
             }
             Event::Restart { scope, reason } => self.restart(&mut step, &scope, &reason),
             Event::Tick => self.tick(&mut step),
+            // Recorded above.
+            Event::DriverMessage { .. }
+            | Event::Signaling { .. }
+            | Event::DownloadingArtifacts { .. }
+            | Event::TemplateMessage { .. }
+            | Event::IdentityMessage { .. }
+            | Event::VaultMessage { .. }
+            | Event::ConsulMessage { .. }
+            | Event::PluginHealth { .. } => {}
         }
     }
 
@@ -283,4 +244,37 @@ impl AllocRunner {
         });
         self.is_changed = true;
     }
+}
+
+/// Returns the task and its event for what is recorded for the user and changes nothing else.
+fn task_event_of(now: Now, event: &Event) -> Option<(&str, TaskEvent)> {
+    let (task, recorded) = match event {
+        Event::DriverMessage { task, message } => {
+            (task, task_event::driver_message(now.wall, message))
+        }
+        Event::Signaling { task, signal } => (task, task_event::signaling(now.wall, signal)),
+        Event::DownloadingArtifacts { task } => (task, task_event::downloading_artifacts(now.wall)),
+        Event::TemplateMessage { task, message } => {
+            (task, task_event::template_message(now.wall, message))
+        }
+        Event::IdentityMessage { task, message } => {
+            (task, task_event::identity_message(now.wall, message))
+        }
+        Event::VaultMessage { task, message } => {
+            (task, task_event::vault_message(now.wall, message))
+        }
+        Event::ConsulMessage { task, message } => {
+            (task, task_event::consul_message(now.wall, message))
+        }
+        Event::PluginHealth {
+            task,
+            is_healthy,
+            message,
+        } => (
+            task,
+            task_event::plugin_health(now.wall, *is_healthy, message),
+        ),
+        _ => return None,
+    };
+    Some((task.as_str(), recorded))
 }

@@ -1,7 +1,8 @@
 //! Requested restarts: the tasks that a request affects, or the reason why it affects none.
 
+use model::RestartScope;
+
 use super::{AllocRunner, Step};
-use crate::event::RestartScope;
 use crate::gates::Stage;
 use crate::task::TaskRunner;
 

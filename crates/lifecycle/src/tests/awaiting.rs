@@ -203,7 +203,7 @@ fn a_restart_of_all_tasks_waits_again() {
     play.started("main", 1);
     play.jump(seconds(1));
     play.send(Event::Restart {
-        scope: crate::RestartScope::All,
+        scope: model::RestartScope::All,
         reason: "asked".to_owned(),
     });
     play.exited("main", 1, 0);

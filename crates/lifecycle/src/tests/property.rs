@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::RestartScope;
+use model::RestartScope;
 
 /// One action of the simulated node.
 #[derive(Clone, Debug)]
@@ -222,8 +222,8 @@ impl Node {
         self.send(Event::Begin);
     }
 
-    fn pass(&mut self, span: Duration) {
-        let end = self.play.now.uptime.plus(span);
+    fn pass(&mut self, duration: Duration) {
+        let end = self.play.now.uptime.plus(duration);
         while let Some(at) = self
             .play
             .runner
@@ -250,7 +250,7 @@ impl Node {
                     self.end(&task, attempt, *code);
                 }
             }
-            Act::Pass(span) => self.pass(seconds(u64::from(*span))),
+            Act::Pass(duration) => self.pass(seconds(u64::from(*duration))),
             Act::Stop(skip_delays) => self.send(Event::Stop {
                 skip_delays: *skip_delays,
             }),

@@ -73,7 +73,7 @@ fn scenario_043_restarts_on_request_cost_no_attempt() {
     let mut play = Play::running(service().with("main", Role::Main));
     for attempt in 1..=10 {
         let reason = "template changed".to_owned();
-        let scope = crate::RestartScope::Running;
+        let scope = model::RestartScope::Running;
         let effects = play.send(Event::Restart { scope, reason });
         assert_eq!(effects, [format!("stop main {attempt} 5s")]);
         assert_eq!(
@@ -139,7 +139,7 @@ fn a_start_that_cannot_succeed_is_not_tried_again() {
 #[test]
 fn restarting_one_task_leaves_the_others_alone_and_the_dead_dead() {
     let mut play = Play::running(batch().with("one", Role::Main).with("two", Role::Main));
-    let one = crate::RestartScope::Task("one".to_owned());
+    let one = model::RestartScope::Task("one".to_owned());
     let event = Event::Restart {
         scope: one,
         reason: "asked".to_owned(),
@@ -163,7 +163,7 @@ fn restarting_all_begins_with_the_prestart_tasks() {
     play.exited("init", 1, 0);
     play.started("main", 1);
     let event = Event::Restart {
-        scope: crate::RestartScope::All,
+        scope: model::RestartScope::All,
         reason: "asked".to_owned(),
     };
     assert_eq!(play.send(event), ["start init 2", "stop main 1 5s"]);
@@ -176,7 +176,7 @@ fn restarting_all_begins_with_the_prestart_tasks() {
 #[test]
 fn a_stop_overtakes_a_restart() {
     let mut play = Play::running(service().with("main", Role::Main));
-    let scope = crate::RestartScope::Running;
+    let scope = model::RestartScope::Running;
     play.send(Event::Restart {
         scope,
         reason: "asked".to_owned(),
@@ -189,7 +189,7 @@ fn a_stop_overtakes_a_restart() {
 }
 
 /// Returns the tasks that a restart affects, or the refusal's text.
-fn restartable(play: &Play, scope: crate::RestartScope) -> Result<Vec<String>, String> {
+fn restartable(play: &Play, scope: model::RestartScope) -> Result<Vec<String>, String> {
     play.runner
         .restartable(&scope)
         .map_err(|refusal| refusal.to_string())
@@ -197,7 +197,7 @@ fn restartable(play: &Play, scope: crate::RestartScope) -> Result<Vec<String>, S
 
 #[test]
 fn a_requested_restart_names_its_tasks_or_the_reason_against_it() {
-    use crate::RestartScope::{All, Running, Task};
+    use model::RestartScope::{All, Running, Task};
     let task = |name: &str| Task(name.to_owned());
     let spec = service()
         .with("init", Role::Prestart)
@@ -218,23 +218,6 @@ fn a_requested_restart_names_its_tasks_or_the_reason_against_it() {
         let ending = restartable(&play, scope.clone()).unwrap_err();
         assert!(ending.contains("is ending"), "{scope:?}: {ending}");
     }
-}
-
-#[test]
-fn a_request_restarts_one_task_or_the_running_ones_or_all() {
-    use crate::RestartScope::{self, All, Running, Task};
-    for (task, all_tasks, scope) in [
-        ("server", false, Task("server".to_owned())),
-        ("", false, Running),
-        ("", true, All),
-    ] {
-        assert_eq!(RestartScope::new(task, all_tasks).as_ref(), Ok(&scope));
-        assert_eq!(scope.to_request(), (task, all_tasks));
-    }
-    let both = RestartScope::new("server", true).unwrap_err();
-    assert_eq!(both.0[0].field, "task");
-    let message = &both.0[0].message;
-    assert!(message.contains("excludes all_tasks"), "{message}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_restart_takes_the_services_of_its_task_out() {
     let mut play = Play::running(service().with("web", Role::Main).with("db", Role::Main));
     assert_eq!(owners(&play), "group db web");
     play.send(Event::Restart {
-        scope: crate::RestartScope::Task("web".to_owned()),
+        scope: model::RestartScope::Task("web".to_owned()),
         reason: "asked".to_owned(),
     });
     assert_eq!(owners(&play), "group db");

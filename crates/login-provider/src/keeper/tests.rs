@@ -121,7 +121,7 @@ async fn a_token_that_was_revoked_elsewhere_is_replaced_after_a_doubt() {
     until(&keeper, |state| state.generation == 1).await;
     // A fresh token may be unknown to some servers.
     sleep(Duration::from_secs(60)).await;
-    keeper.token().doubt();
+    keeper.token().request_test();
     let state = until(&keeper, |state| state.generation == 2).await;
     assert_eq!(state.token, Some(Token::new("two")));
     assert_eq!(provider.calls(), ["log in", "renew", "log in"]);
@@ -133,7 +133,7 @@ async fn the_problem_of_a_failed_test_ends_with_the_next_success() {
     let (keeper, _) = keeper(answers, [Ok(())]);
     until(&keeper, |state| state.generation == 1).await;
     sleep(Duration::from_secs(60)).await;
-    keeper.token().doubt();
+    keeper.token().request_test();
     let state = until(&keeper, |state| state.problem.is_some()).await;
     assert_eq!(state.token, Some(Token::new("one")), "it may still work");
     let state = until(&keeper, |state| state.problem.is_none()).await;

@@ -1,3 +1,5 @@
+//! Authorities: keys, serial numbers, validity and constraints.
+
 use identity::{Identity, InvalidCertificate, Role};
 use pki::{Authority, AuthorityRequest, Description, Error, create_authority};
 

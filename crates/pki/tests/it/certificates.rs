@@ -1,3 +1,5 @@
+//! Certificates of every role, as verifiers accept and refuse them.
+
 use std::net::IpAddr;
 
 use identity::{Identity, Role};

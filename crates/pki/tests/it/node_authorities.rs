@@ -1,3 +1,5 @@
+//! The authority of nodes: requests, validity, and the limits of a stolen key.
+
 use std::time::Duration;
 
 use identity::{Identity, InvalidCertificate, Role};

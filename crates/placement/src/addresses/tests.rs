@@ -1,3 +1,5 @@
+//! Ports on addresses that a node has lost.
+
 use model::job::{Network, Port};
 use model::node::HostNetwork;
 use model::{Allocation, Job, NodeId};

@@ -76,7 +76,7 @@ impl CheckedAsk {
                 return checked;
             }
         }
-        if !mode.spans_nodes() {
+        if !mode.is_multi_node() {
             checked.bound_to = holders.into_iter().map(|holder| holder.node_id).collect();
         }
         checked

@@ -116,7 +116,7 @@ pub fn earlier_holder<'h>(
     earlier.find(|other| {
         let is_elsewhere = other.node_id != own.node_id;
         let both_write = !own.read_only && !other.read_only;
-        (!mode.spans_nodes() && is_elsewhere)
+        (!mode.is_multi_node() && is_elsewhere)
             || (!mode.has_many_writers() && both_write && is_elsewhere)
     })
 }

@@ -67,8 +67,8 @@ struct Request {
 
 impl Request {
     fn new(ask: &DeviceAsk, kinds: &[NodeDevice], instances: &[Instance]) -> Self {
-        let suiting = (0..kinds.len()).filter(|kind| ask.suits(&kinds[*kind]));
-        let mut suiting: Vec<_> = suiting
+        let suitable = (0..kinds.len()).filter(|kind| ask.suits(&kinds[*kind]));
+        let mut suitable: Vec<_> = suitable
             .map(|kind| {
                 let device = &kinds[kind];
                 let instances = instances.iter().enumerate();
@@ -80,7 +80,7 @@ impl Request {
             })
             .filter(|(_, instances)| instances.len() >= ask.count)
             .collect();
-        suiting.sort_by(|(left, _), (right, _)| {
+        suitable.sort_by(|(left, _), (right, _)| {
             let (left, right) = (
                 ask.preference(&kinds[*left]),
                 ask.preference(&kinds[*right]),
@@ -89,7 +89,7 @@ impl Request {
         });
         Self {
             count: ask.count,
-            kinds: suiting,
+            kinds: suitable,
         }
     }
 }
@@ -154,7 +154,7 @@ impl Attempt<'_> {
     /// suitable kind.
     fn matching(&self, fixed: &[usize]) -> Option<Given> {
         let mut matching = Matching {
-            suiting: &|request, visit| {
+            filter: &|request, visit| {
                 let kinds = &self.requests[request].kinds;
                 let kinds = match fixed.get(request) {
                     Some(kind) => &kinds[*kind..=*kind],
@@ -183,11 +183,11 @@ impl Attempt<'_> {
 }
 
 /// Offers a request's instances one by one until one is taken; tells whether one was.
-type Suiting<'a> = &'a dyn Fn(usize, &mut dyn FnMut(usize) -> bool) -> bool;
+type InstanceFilter<'a> = &'a dyn Fn(usize, &mut dyn FnMut(usize) -> bool) -> bool;
 
 /// A bipartite matching by augmenting paths (Kuhn's algorithm).
 struct Matching<'a> {
-    suiting: Suiting<'a>,
+    filter: InstanceFilter<'a>,
     /// The request that has the instance.
     owners: Vec<Option<usize>>,
 }
@@ -195,8 +195,8 @@ struct Matching<'a> {
 impl Matching<'_> {
     /// Finds one more instance for a request; the request that had it finds another.
     fn find(&mut self, request: usize, is_seen: &mut [bool]) -> bool {
-        let suiting = self.suiting;
-        suiting(request, &mut |at| {
+        let filter = self.filter;
+        filter(request, &mut |at| {
             if std::mem::replace(&mut is_seen[at], true) {
                 return false;
             }

@@ -1,3 +1,5 @@
+//! Devices: names, constraints, affinities, and the search for instances of several requests.
+
 use model::job::DeviceRequest;
 use model::node::{DeviceInstance, NodeDevice};
 use model::{Affinity, Constraint, Node, Operator};

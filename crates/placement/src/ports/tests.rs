@@ -1,3 +1,5 @@
+//! Ports: static and dynamic ones, reserved ones, host networks.
+
 use model::job::{Network, Port};
 use model::node::HostNetwork;
 use proptest::prelude::*;

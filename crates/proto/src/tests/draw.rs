@@ -61,7 +61,7 @@ impl Draw {
         Timestamp(self.bits())
     }
 
-    pub(super) fn span(&mut self) -> Duration {
+    pub(super) fn duration(&mut self) -> Duration {
         let shift = self.below(64);
         Duration::from_nanos(self.bits() >> shift)
     }

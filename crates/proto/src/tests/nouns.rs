@@ -160,7 +160,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
             time: draw.time(),
             previous_alloc: draw.id(),
             previous_node: draw.id(),
-            delay: draw.span(),
+            delay: draw.duration(),
         }),
         create_time: draw.time(),
         modify_time: draw.time(),
@@ -255,7 +255,7 @@ pub(super) fn deployment(draw: &mut Draw) -> Deployment {
         groups: draw.map(|draw| DeploymentGroup {
             auto_revert: draw.flag(),
             auto_promote: draw.flag(),
-            progress_deadline: draw.span(),
+            progress_deadline: draw.duration(),
             promoted: draw.flag(),
             desired_canaries: draw.u32(),
             desired_total: draw.u32(),

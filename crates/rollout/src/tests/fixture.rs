@@ -274,8 +274,8 @@ impl Fixture {
     }
 
     /// Lets time pass, stepping whenever the watcher asks for it.
-    pub(super) fn pass(&mut self, span: Duration) {
-        let end = self.now.plus(span);
+    pub(super) fn pass(&mut self, duration: Duration) {
+        let end = self.now.plus(duration);
         while let Some(due) = self.rollout.next_deadline().filter(|due| *due <= end) {
             self.now = due.max(self.now);
             self.step();

@@ -284,7 +284,7 @@ impl Rush {
             let figures = &mut self.figures;
             figures.plans += 1;
             figures.rejected += u32::try_from(result.rejected_nodes.len()).expect("as many");
-            let is_done = run.settle(&plan, &result) == PlanOutcome::Done;
+            let is_done = run.evaluate_result(&plan, &result) == PlanOutcome::Done;
             let outcome = plan.eval_outcome.as_ref();
             if is_done && outcome.is_some_and(|eval| eval.status == EvalStatus::Failed) {
                 figures.gave_up += 1;

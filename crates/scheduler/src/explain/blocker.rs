@@ -155,6 +155,19 @@ pub struct Holder {
     pub is_own: bool,
 }
 
+impl Holder {
+    /// Returns the change that would free the static port.
+    fn change(&self, port: u16) -> String {
+        let (alloc, job) = (self.alloc_id.short(), &self.job_id);
+        let what = if self.is_own {
+            "let it be dynamic, lower the count or add a node"
+        } else {
+            "stop that one or choose another port"
+        };
+        format!("static port {port} is held by allocation {alloc} of job {job:?}: {what}")
+    }
+}
+
 impl PlacementBlocker {
     /// Returns the verdict that the blocker stands for.
     pub fn verdict(&self) -> Verdict {
@@ -269,40 +282,9 @@ impl PlacementBlocker {
                 "{reason}: stop the job that writes to it on node {node}, or register a volume for this job"
             ),
             Self::Unfit { reason } => format!("{reason}: node {node} does not meet it"),
-            Self::Amount {
-                dimension,
-                unit,
-                missing,
-                asked,
-                available,
-                by_cores,
-            } => {
-                let (missing_unit, available_unit) = (one(unit, *missing), one(unit, *available));
-                let missing_here = format!("free {missing} {missing_unit} on node {node}");
-                if missing > asked {
-                    // Even an empty ask would not fit.
-                    format!("{dimension}: {missing_here}")
-                } else if *by_cores {
-                    format!("{dimension}: reserve fewer cores, whose MHz count, or {missing_here}")
-                } else if asked > available {
-                    let has = format!("node {node} has {available} {available_unit} in all");
-                    format!("{dimension}: ask {missing} {missing_unit} less, {has}")
-                } else {
-                    format!("{dimension}: ask {missing} {missing_unit} less or {missing_here}")
-                }
-            }
+            Self::Amount { .. } => self.amount_change(node),
             Self::StaticPort { port, holder, .. } => match holder {
-                Some(holder) => {
-                    let (alloc, job) = (holder.alloc_id.short(), &holder.job_id);
-                    let what = if holder.is_own {
-                        "let it be dynamic, lower the count or add a node"
-                    } else {
-                        "stop that one or choose another port"
-                    };
-                    format!(
-                        "static port {port} is held by allocation {alloc} of job {job:?}: {what}"
-                    )
-                }
+                Some(holder) => holder.change(*port),
                 None => format!("static port {port} is reserved on node {node}: choose another"),
             },
             Self::SamePort { label, port } => format!(
@@ -342,9 +324,37 @@ impl PlacementBlocker {
         }
     }
 
+    /// Returns the change for a missing amount; empty: it is another blocker.
+    fn amount_change(&self, node: &str) -> String {
+        let Self::Amount {
+            dimension,
+            unit,
+            missing,
+            asked,
+            available,
+            by_cores,
+        } = self
+        else {
+            return String::new();
+        };
+        let (missing_unit, available_unit) = (one(unit, *missing), one(unit, *available));
+        let missing_here = format!("free {missing} {missing_unit} on node {node}");
+        if missing > asked {
+            // Even an empty ask would not fit.
+            format!("{dimension}: {missing_here}")
+        } else if *by_cores {
+            format!("{dimension}: reserve fewer cores, whose MHz count, or {missing_here}")
+        } else if asked > available {
+            let has = format!("node {node} has {available} {available_unit} in all");
+            format!("{dimension}: ask {missing} {missing_unit} less, {has}")
+        } else {
+            format!("{dimension}: ask {missing} {missing_unit} less or {missing_here}")
+        }
+    }
+
     /// Returns the cost of removing the blocker, for comparing nodes.
     ///
-    /// The numbers only define an order: amounts by their share of the node, then ports and neighbours,
+    /// The numbers only define an order: amounts by their share of the node, then ports and other allocations,
     /// then settings of the job or the node, then hardware and repairs.
     pub(super) fn removal_cost(&self) -> f64 {
         match self {

@@ -16,7 +16,7 @@ use crate::explain::blocker::{DriverFault, Holder, PlacementBlocker, Verdict};
 use crate::explain::preemption::{self, PreemptionOutcome, PreemptionProbe};
 use crate::explain::probe::{Probe, Question, new_allocs};
 use crate::preempt::node_fit::NodeFit;
-use crate::rank::ask::{Ask, Neighbour};
+use crate::rank::ask::{Ask, JobAllocation};
 use crate::rank::preferences::Preferences;
 use crate::rank::score::Parts;
 use crate::rank::search::Search;
@@ -54,7 +54,7 @@ struct Live {
 
 impl Live {
     /// Tells whether a distinctness constraint at `level` counts it.
-    fn keeps_off(&self, level: Level) -> bool {
+    fn is_counted_at(&self, level: Level) -> bool {
         (self.is_of_group || level == Level::Job) && !self.may_share
     }
 }
@@ -141,7 +141,7 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
         for property in &mut properties {
             let level = property.level();
             let counted = live.values().flatten();
-            for live in counted.filter(|live| live.keeps_off(level)) {
+            for live in counted.filter(|live| live.is_counted_at(level)) {
                 if let Some(node) = snapshot.node(live.node_id) {
                     property.add(&node.value);
                 }
@@ -167,7 +167,7 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
             live: live
                 .values()
                 .flatten()
-                .map(|live| Neighbour {
+                .map(|live| JobAllocation {
                     node_id: live.node_id,
                     is_of_group: live.is_of_group,
                     is_alternative: live.is_alternative,
@@ -267,7 +267,7 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
         let mut found = self.in_scope(node);
         found.extend(availability(node));
         self.facts(node, &mut found);
-        self.neighbours(node, &mut found);
+        self.distinctness(node, &mut found);
         if let Some(again_in) = self.failed.get(&node.id) {
             let again_in = *again_in;
             found.push(PlacementBlocker::Failed { again_in });
@@ -344,11 +344,11 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
     }
 
     /// Checks distinctness against the job's other allocations.
-    fn neighbours(&self, node: &Node, found: &mut Vec<PlacementBlocker>) {
+    fn distinctness(&self, node: &Node, found: &mut Vec<PlacementBlocker>) {
         let distinct_hosts = self.requirements.distinct_hosts;
         if let Some(distinct) = distinct_hosts.filter(|_| !self.is_system) {
             let here = self.live.get(&node.id).into_iter().flatten();
-            let counted = here.filter(|live| live.keeps_off(distinct.level));
+            let counted = here.filter(|live| live.is_counted_at(distinct.level));
             let others: Vec<_> = counted.map(|live| live.name.clone()).collect();
             if !others.is_empty() {
                 found.push(PlacementBlocker::DistinctHosts { others });

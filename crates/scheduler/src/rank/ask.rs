@@ -15,14 +15,14 @@ pub(crate) struct Ask<'a> {
     pub(crate) count: u32,
     pub(crate) algorithm: Algorithm,
     /// The job's live allocations.
-    pub(crate) live: Vec<Neighbour>,
+    pub(crate) live: Vec<JobAllocation>,
     /// `None`: no preemption.
     pub(crate) preemptor: Option<Preemptor>,
 }
 
 /// A live allocation of the job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbour {
+pub(crate) struct JobAllocation {
     pub(crate) node_id: NodeId,
     pub(crate) is_of_group: bool,
     /// Only one of it and the new allocation survives the rollout: spreads do not count it.

@@ -16,7 +16,7 @@ use crate::preempt::candidates::Preemptor;
 pub(crate) struct PreemptionCandidates {
     pub(super) preemptor: Preemptor,
     /// `None`: not built yet.
-    pub(super) prospects: Option<BinaryHeap<BoundedCandidate>>,
+    pub(super) bounded: Option<BinaryHeap<BoundedCandidate>>,
     /// Positions of nodes that have changed since the last search.
     pub(super) touched: Vec<usize>,
     /// The number of searches so far.
@@ -29,7 +29,7 @@ impl PreemptionCandidates {
     pub(crate) fn new(preemptor: Preemptor) -> Self {
         Self {
             preemptor,
-            prospects: None,
+            bounded: None,
             touched: Vec::new(),
             round: 0,
             short: None,
@@ -38,7 +38,7 @@ impl PreemptionCandidates {
 
     /// Notes that a node has changed.
     pub(crate) fn touch(&mut self, position: usize) {
-        if self.prospects.is_some() {
+        if self.bounded.is_some() {
             self.touched.push(position);
         }
     }

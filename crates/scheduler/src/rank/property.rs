@@ -4,7 +4,7 @@ use placement::{DistinctProperty, Level};
 use rustc_hash::FxHashMap;
 use state::NodeTable;
 
-use crate::rank::ask::Neighbour;
+use crate::rank::ask::JobAllocation;
 use crate::rank::column::{Column, Names};
 use crate::rank::score_buckets::Entry;
 
@@ -28,7 +28,7 @@ impl<'a> PropertyLimit<'a> {
     pub(crate) fn new(
         rule: &'a DistinctProperty,
         table: &'a NodeTable,
-        live: &[(usize, Neighbour)],
+        live: &[(usize, JobAllocation)],
     ) -> Self {
         let mut names = Names::default();
         let column = Column::new(table, rule.target(), |value| match value {
@@ -42,9 +42,9 @@ impl<'a> PropertyLimit<'a> {
             names,
             parked: FxHashMap::default(),
         };
-        for (position, neighbour) in live {
-            let is_looked_at = neighbour.is_of_group || rule.level == Level::Job;
-            if is_looked_at && !neighbour.may_share {
+        for (position, alloc) in live {
+            let is_looked_at = alloc.is_of_group || rule.level == Level::Job;
+            if is_looked_at && !alloc.may_share {
                 limit.add(table, *position);
             }
         }

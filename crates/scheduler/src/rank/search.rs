@@ -63,22 +63,21 @@ impl<'a, 'c> Search<'a, 'c> {
         cluster.forget_job();
         let mut live = Vec::with_capacity(ask.live.len());
         let hosts = ask.requirements.distinct_hosts;
-        for neighbour in ask.live {
-            let Some(position) = table.position(neighbour.node_id) else {
+        for alloc in ask.live {
+            let Some(position) = table.position(alloc.node_id) else {
                 continue;
             };
-            live.push((position, neighbour));
+            live.push((position, alloc));
             let slot = cluster.slot_mut(position);
             slot.of_job += 1;
-            slot.of_group += u32::from(neighbour.is_of_group);
+            slot.of_group += u32::from(alloc.is_of_group);
             let is_looked_at =
-                hosts.is_some_and(|hosts| hosts.level == Level::Job || neighbour.is_of_group);
-            slot.of_other_generation += u32::from(is_looked_at && neighbour.may_share);
+                hosts.is_some_and(|hosts| hosts.level == Level::Job || alloc.is_of_group);
+            slot.of_other_generation += u32::from(is_looked_at && alloc.may_share);
         }
         let of_group = || {
             let own = live.iter();
-            let own =
-                own.filter(|(_, neighbour)| neighbour.is_of_group && !neighbour.is_alternative);
+            let own = own.filter(|(_, alloc)| alloc.is_of_group && !alloc.is_alternative);
             own.map(|(node, _)| *node)
         };
         let rules = ask.preferences.spreads.iter();

@@ -19,7 +19,7 @@ use state::{AllocView, Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
 use crate::cluster::Cluster;
-use crate::rank::ask::{AllocAsk, Ask, Neighbour};
+use crate::rank::ask::{AllocAsk, Ask, JobAllocation};
 use crate::rank::preferences::Preferences;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
 use crate::rank::search::Search;
@@ -669,7 +669,7 @@ fn play(seed: u64, selection: Selection) -> u32 {
         count: group.count,
         algorithm: reference.algorithm,
         live: of_job
-            .map(|held| Neighbour {
+            .map(|held| JobAllocation {
                 node_id: held.node_id,
                 is_of_group: held.is_of_group,
                 is_alternative: held.is_alternative,

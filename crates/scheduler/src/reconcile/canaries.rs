@@ -190,9 +190,9 @@ impl<'a> GroupReconciler<'a, '_> {
             version: alloc.job_version,
             deployment_id: None,
         };
-        let settled = context
+        let promoted = context
             .rollouts
-            .settled_version(&self.group.name, alloc.job_version);
-        settled.into_iter().chain([own]).find(has_group)
+            .promoted_version(&self.group.name, alloc.job_version);
+        promoted.into_iter().chain([own]).find(has_group)
     }
 }

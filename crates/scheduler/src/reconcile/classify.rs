@@ -75,7 +75,9 @@ pub(crate) fn is_marked_unknown(view: &AllocView) -> bool {
 /// One that must not be replaced does not expire: it keeps its slot.
 pub(crate) fn expiry(group: &TaskGroup, since: Timestamp) -> Option<Timestamp> {
     let disconnect = group.disconnect.as_ref().filter(|block| block.replace)?;
-    let lost_after = disconnect.lost_after.filter(|span| !span.is_zero())?;
+    let lost_after = disconnect
+        .lost_after
+        .filter(|duration| !duration.is_zero())?;
     Some(since.plus(lost_after))
 }
 

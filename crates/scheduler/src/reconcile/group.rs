@@ -111,23 +111,23 @@ impl<'a> GroupReconciler<'a, '_> {
         let missing = places
             .iter()
             .filter(|ask| is_canarying && matches!(ask.cause, Cause::Missing));
-        let withheld: Vec<_> = missing.map(|ask| ask.name_index).collect();
+        let unplaced: Vec<_> = missing.map(|ask| ask.name_index).collect();
         let wanted_places = places.len();
         let limit = self.apply_places(places, &slots, is_canarying, limit, &mut changes);
-        let are_some_withheld = changes.places.len() < wanted_places;
+        let are_some_unplaced = changes.places.len() < wanted_places;
         let replaceable = destructive.iter().map(|view| view.alloc.name_index);
         let mut replaceable: Vec<_> = replaceable.collect();
         replaceable.sort_unstable();
-        replaceable.extend(withheld);
+        replaceable.extend(unplaced);
         self.place_canaries(wanted, canaries, replaceable, &names, &mut changes);
         let updated = self.apply_destructive(destructive, limit, &mut names, &mut changes);
         self.migrate(&slots.migrate, is_canarying, &mut names, &mut changes);
-        let is_settled = is_up_to_date
+        let has_no_moves = is_up_to_date
             && slots.migrate.is_empty()
             && slots.reschedule.is_empty()
-            && !are_some_withheld;
+            && !are_some_unplaced;
         self.follow_up(waits, &updated, &mut changes);
-        changes.is_complete = self.is_complete(&changes, &slots, is_settled, healthy);
+        changes.is_complete = self.is_complete(&changes, &slots, has_no_moves, healthy);
         changes
     }
 
@@ -457,7 +457,7 @@ impl<'a> GroupReconciler<'a, '_> {
         &self,
         changes: &GroupChanges<'a>,
         slots: &Slots<'a>,
-        is_settled: bool,
+        has_no_moves: bool,
         healthy: u32,
     ) -> bool {
         let rollouts = &self.context.rollouts;
@@ -466,7 +466,7 @@ impl<'a> GroupReconciler<'a, '_> {
         };
         let mut edits = changes.edits.values();
         let mut slots = slots.iter();
-        is_settled
+        has_no_moves
             && changes.places.is_empty()
             && edits.all(|edit| !edit.in_place && edit.followup.is_none())
             && changes.deployment_group.is_none()

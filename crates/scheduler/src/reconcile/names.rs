@@ -145,14 +145,18 @@ mod tests {
     #[test]
     fn scenario_022_a_shared_number_is_given_up_for_a_free_one() {
         let mut names = NameIndex::new(3, [0, 1, 1]);
-        let heirs: Vec<_> = [0, 1, 1].map(|number| names.inherit(number)).into();
-        assert_eq!(heirs, [0, 2, 1]);
+        let inherited: Vec<_> = [0, 1, 1].map(|number| names.inherit(number)).into();
+        assert_eq!(inherited, [0, 2, 1]);
     }
 
     #[test]
     fn scenario_023_numbers_beyond_the_count_are_no_trouble() {
         let mut names = NameIndex::new(8, [8]);
-        assert_eq!(names.inherit(8), 0, "the heir moves within the count");
+        assert_eq!(
+            names.inherit(8),
+            0,
+            "the replacement moves within the count"
+        );
         assert_eq!(names.lowest_free(), 1);
         let mut full = NameIndex::new(2, [0, 1, 2]);
         assert_eq!(full.inherit(2), 2, "nothing within the count is free");

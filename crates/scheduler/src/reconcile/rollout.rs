@@ -131,12 +131,12 @@ impl Rollouts {
 
     /// Returns the version for replacements in a group while a newer one is tried out: the newest
     /// one that was promoted, at least `version`.
-    pub(crate) fn settled_version(&self, group: &str, version: u64) -> Option<OlderVersion> {
-        let mut settled = self.older.iter().filter(|older| {
+    pub(crate) fn promoted_version(&self, group: &str, version: u64) -> Option<OlderVersion> {
+        let mut promoted = self.older.iter().filter(|older| {
             let group = older.value.groups.get(group);
             group.is_some_and(|group| !group.awaits_promotion())
         });
-        let found = settled.next().map(|older| OlderVersion {
+        let found = promoted.next().map(|older| OlderVersion {
             version: older.value.job_version,
             deployment_id: Some(older.value.id),
         });

@@ -121,11 +121,11 @@ impl<'a> GroupReconciler<'a, '_> {
         changes: &mut GroupChanges<'a>,
     ) {
         let stopped = changes.stops.iter().map(|stop| stop.view);
-        let settled: BTreeSet<AllocId> = stopped
+        let decided: BTreeSet<AllocId> = stopped
             .chain(updated.iter().copied())
             .map(|view| view.alloc.id)
             .collect();
-        let goes_on = |view: &AllocView| !settled.contains(&view.alloc.id);
+        let goes_on = |view: &AllocView| !decided.contains(&view.alloc.id);
         for view in waits
             .disconnecting
             .iter()
@@ -135,7 +135,7 @@ impl<'a> GroupReconciler<'a, '_> {
             changes.edit(view).mark = Some(Mark::Unknown);
             changes.desired.disconnect += 1;
         }
-        self.follow_up_unknown(&waits, &settled, changes);
+        self.follow_up_unknown(&waits, &decided, changes);
         let mut due = waits.reschedule;
         due.retain(|(view, _)| goes_on(view));
         changes.desired.reschedule_later = u32::try_from(due.len()).unwrap_or(u32::MAX);
@@ -155,7 +155,7 @@ impl<'a> GroupReconciler<'a, '_> {
     fn follow_up_unknown(
         &mut self,
         waits: &Waits<'a>,
-        settled: &BTreeSet<AllocId>,
+        decided: &BTreeSet<AllocId>,
         changes: &mut GroupChanges<'a>,
     ) {
         let now = self.context.now;
@@ -167,7 +167,7 @@ impl<'a> GroupReconciler<'a, '_> {
         let mut due = Vec::new();
         for (view, since) in new.chain(known) {
             let expires = expiry(self.group, since);
-            let expires = expires.filter(|at| !settled.contains(&view.alloc.id) && *at > now);
+            let expires = expires.filter(|at| !decided.contains(&view.alloc.id) && *at > now);
             if let Some(at) = expires.filter(|at| !self.is_evaluated_by(*at)) {
                 due.push((view, at));
             }

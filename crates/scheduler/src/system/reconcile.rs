@@ -142,7 +142,7 @@ impl<'a> SystemReconciler<'a, '_> {
         let mut system_group = SystemGroup {
             group,
             asks: Vec::new(),
-            candidates: sorted.settled
+            candidates: sorted.staying
                 + count(&sorted.updates)
                 + count(&missing)
                 + failures.rolled_out,
@@ -233,7 +233,7 @@ impl<'a> SystemReconciler<'a, '_> {
                 sorted.taken.insert((node_id, number));
             }
             if matches!(step, Step::Ignore | Step::UpdateInPlace) && can_run.contains(&node_id) {
-                sorted.settled += 1;
+                sorted.staying += 1;
                 let rollouts = &self.context.rollouts;
                 let is_current = rollouts.active_id().is_some()
                     && view.alloc.deployment_id == rollouts.active_id();

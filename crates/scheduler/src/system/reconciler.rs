@@ -25,7 +25,7 @@ pub(super) struct Sorted<'a> {
     /// Node and name index of the allocations that stay.
     pub(super) taken: BTreeSet<(NodeId, u32)>,
     /// The number of allocations that stay on nodes that can run the group.
-    pub(super) settled: u32,
+    pub(super) staying: u32,
     /// Of these, the ones without a health verdict in the current deployment, or in a superseded one.
     pub(super) unproven: u32,
     /// Of these, the healthy ones of the current deployment.

@@ -317,7 +317,7 @@ fn a_property_of_a_group_counts_that_group_alone() {
 }
 
 #[test]
-fn a_group_that_goes_leaves_its_values_to_the_one_that_comes() {
+fn property_values_of_a_removed_group_are_free_for_a_new_group() {
     // Whatever the group's name, and whether it is removed or has count 0.
     for (number, (goes, comes, is_removed)) in (10..).zip([
         ("alpha", "zeta", true),

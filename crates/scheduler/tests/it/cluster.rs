@@ -42,8 +42,8 @@ impl TestCluster {
         self.history.snapshot()
     }
 
-    pub(crate) fn wait(&mut self, span: Duration) {
-        self.now = self.now.plus(span);
+    pub(crate) fn wait(&mut self, duration: Duration) {
+        self.now = self.now.plus(duration);
     }
 
     /// Applies one revision, and checks the invariants.

@@ -610,11 +610,11 @@ fn changes_something(plan: &Plan) -> bool {
 }
 
 fn change_disconnect(group: &mut TaskGroup, amount: u32) {
-    let spans = Duration::from_secs(u64::from(amount % 60) + 1);
+    let lost_after = Duration::from_secs(u64::from(amount % 60) + 1);
     let is_stopped = amount.is_multiple_of(5);
     group.disconnect = (!amount.is_multiple_of(7)).then_some(DisconnectStrategy {
-        lost_after: (!is_stopped && !amount.is_multiple_of(3)).then_some(spans),
-        stop_on_client_after: is_stopped.then_some(spans),
+        lost_after: (!is_stopped && !amount.is_multiple_of(3)).then_some(lost_after),
+        stop_on_client_after: is_stopped.then_some(lost_after),
         replace: !amount.is_multiple_of(4),
         reconcile: match amount % 4 {
             0 => ReconcileChoice::BestScore,

@@ -8,7 +8,7 @@ use test_kit::builders;
 
 use crate::cluster::TestCluster;
 
-/// Runs an evaluation of `job_type` for `count` allocations until it is settled; `answer` makes the
+/// Runs an evaluation of `job_type` for `count` allocations until it ends; `answer` makes the
 /// result of each plan. Returns the plans and the end.
 fn carry(
     cluster: &mut TestCluster,
@@ -28,10 +28,10 @@ fn carry(
         };
         assert_eq!(decision.plan.eval_token, "token");
         let result = answer(cluster, decisions.len(), &decision.plan);
-        let settled = run.settle(&decision.plan, &result);
+        let outcome = run.evaluate_result(&decision.plan, &result);
         decisions.push(*decision);
-        if !matches!(settled, PlanOutcome::Retry { .. }) {
-            return (decisions, settled);
+        if !matches!(outcome, PlanOutcome::Retry { .. }) {
+            return (decisions, outcome);
         }
     }
     panic!("it never ends");
@@ -72,14 +72,14 @@ fn scenario_002_a_service_gives_up_after_five_plans() {
     for number in 1..=3 {
         cluster.put_node(builders::node(number));
     }
-    let (decisions, settled) = carry(&mut cluster, JobType::Service, 10, |cluster, _, plan| {
+    let (decisions, outcome) = carry(&mut cluster, JobType::Service, 10, |cluster, _, plan| {
         if plan.placement_count() > 0 {
             rejection(cluster)
         } else {
             cluster.commit(plan)
         }
     });
-    assert_eq!(settled, PlanOutcome::Done);
+    assert_eq!(outcome, PlanOutcome::Done);
     assert_eq!(decisions.len(), 6, "five plans, and the one that says so");
     let last = &decisions[5].plan;
     let outcome = last.eval_outcome.as_ref().unwrap();
@@ -140,7 +140,7 @@ fn scenario_009_a_partial_commit_that_says_nothing_of_its_revision_is_an_error()
     for node in &nodes {
         cluster.put_node(node.clone());
     }
-    let (decisions, settled) = carry(&mut cluster, JobType::Service, 2, |cluster, _, plan| {
+    let (decisions, outcome) = carry(&mut cluster, JobType::Service, 2, |cluster, _, plan| {
         let mut rest = plan.clone();
         rest.placements.remove(&nodes[1].id);
         let rejected = [(nodes[1].id, "no room".to_owned())];
@@ -150,7 +150,7 @@ fn scenario_009_a_partial_commit_that_says_nothing_of_its_revision_is_an_error()
             ..cluster.commit(&rest)
         }
     });
-    assert_eq!(settled, PlanOutcome::Unrefreshed);
+    assert_eq!(outcome, PlanOutcome::Unrefreshed);
     assert_eq!(decisions.len(), 1);
 }
 
@@ -179,7 +179,7 @@ fn scenario_004_progress_starts_the_count_anew() {
     for number in 1..=200 {
         cluster.put_node(builders::node(number));
     }
-    let (decisions, settled) = carry(&mut cluster, JobType::Service, 200, |cluster, _, plan| {
+    let (decisions, outcome) = carry(&mut cluster, JobType::Service, 200, |cluster, _, plan| {
         // Half of the nodes are accepted, the others are rejected.
         let mut half = plan.clone();
         let nodes: Vec<_> = half.placements.keys().copied().collect();
@@ -197,7 +197,7 @@ fn scenario_004_progress_starts_the_count_anew() {
         }
         result
     });
-    assert_eq!(settled, PlanOutcome::Done);
+    assert_eq!(outcome, PlanOutcome::Done);
     assert!(decisions.len() > 5, "{} plans", decisions.len());
     assert!(!decisions.iter().any(is_give_up));
     let placed = cluster.allocs(&builders::service("web", 1).key()).len();
@@ -226,8 +226,8 @@ fn scenario_073_a_rejected_plan_leaves_no_deployment_behind() {
         } else {
             cluster.commit(&decision.plan)
         };
-        let settled = run.settle(&decision.plan, &result);
-        assert_eq!(settled == PlanOutcome::Done, seed == 2);
+        let outcome = run.evaluate_result(&decision.plan, &result);
+        assert_eq!(outcome == PlanOutcome::Done, seed == 2);
     }
     let snapshot = cluster.snapshot();
     let stored: Vec<_> = snapshot.deployments().map(|one| one.value.id).collect();
@@ -238,10 +238,10 @@ fn scenario_073_a_rejected_plan_leaves_no_deployment_behind() {
 fn a_give_up_that_is_refused_over_and_over_is_given_back() {
     let mut cluster = TestCluster::new(5);
     cluster.put_node(builders::node(1));
-    let (decisions, settled) = carry(&mut cluster, JobType::Batch, 1, |cluster, _, _| {
+    let (decisions, outcome) = carry(&mut cluster, JobType::Batch, 1, |cluster, _, _| {
         rejection(cluster)
     });
-    assert_eq!(settled, PlanOutcome::RefusedTooOften);
+    assert_eq!(outcome, PlanOutcome::RefusedTooOften);
     assert_eq!(
         decisions
             .iter()
@@ -310,7 +310,7 @@ fn chosen_after(refusals: &[PlanResult], affinities: Vec<Affinity>) -> BTreeSet<
         let mut run = Run::new(eval, String::new());
         let mut attempt = |refused: Option<(&Plan, &PlanResult)>| {
             if let Some((plan, result)) = refused {
-                run.settle(plan, result);
+                run.evaluate_result(plan, result);
             }
             match run.attempt(&cluster.snapshot(), cluster.now, seed) {
                 Attempt::Submit(decision) => decision.plan,

@@ -201,11 +201,14 @@ fn a_variable_with_too_few_underscores_is_an_error_that_names_the_right_one() {
 #[test]
 fn durations_of_settings_are_written_as_they_are_read() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Span(#[serde(with = "duration")] Duration);
+    struct Setting(#[serde(with = "duration")] Duration);
     for (text, seconds) in [("0s", 0), ("90s", 90), ("1m", 60), ("1d", 86_400)] {
-        let span = Span(Duration::from_secs(seconds));
-        assert_eq!(serde_json::to_value(&span).unwrap(), text);
-        assert_eq!(serde_json::from_value::<Span>(text.into()).unwrap(), span);
+        let setting = Setting(Duration::from_secs(seconds));
+        assert_eq!(serde_json::to_value(&setting).unwrap(), text);
+        assert_eq!(
+            serde_json::from_value::<Setting>(text.into()).unwrap(),
+            setting
+        );
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Limit of waits for prompt events: generous, for loaded machines.
 pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
-/// The deadline of requests whose answer is withheld.
+/// The deadline of requests that get no answer.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
 /// A server under the contract.

@@ -31,7 +31,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// What a driver of isolated processes gives its tasks beside their options.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct IsolationDefaults {
     /// The user of tasks that name none.
     pub(crate) user: &'static str,
     /// Capabilities that tasks have, within those that the node allows.
@@ -102,13 +102,13 @@ impl Exec {
             return Err(StartError::Config(text.to_owned()));
         }
         let options = config::decode(NAME, std::mem::take(&mut config.config))?;
-        self.start_isolated(config, options, &self.surroundings())
+        self.start_isolated(config, options, &self.isolation_defaults())
             .await
     }
 
     /// Returns what tasks of the driver itself have.
-    pub(crate) fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    pub(crate) fn isolation_defaults(&self) -> IsolationDefaults {
+        IsolationDefaults {
             user: DEFAULT_USER,
             capabilities: &DEFAULT_CAPS,
             host: self.config.host_paths(),
@@ -121,7 +121,7 @@ impl Exec {
         &self,
         config: TaskConfig,
         options: Options,
-        surroundings: &Surroundings,
+        defaults: &IsolationDefaults,
     ) -> Result<(), StartError> {
         if let Some(lack) = self.lacks() {
             return Err(StartError::Failed {
@@ -131,7 +131,7 @@ impl Exec {
         }
         let start = self
             .processes
-            .start_with(config, |config| self.request(config, options, surroundings));
+            .start_with(config, |config| self.request(config, options, defaults));
         start.await
     }
 
@@ -159,7 +159,7 @@ impl Exec {
         &self,
         config: TaskConfig,
         options: Options,
-        surroundings: &Surroundings,
+        defaults: &IsolationDefaults,
     ) -> Result<StartRequest, StartError> {
         let logs = config
             .dirs
@@ -171,7 +171,7 @@ impl Exec {
             return Err(StartError::Config(text.to_owned()));
         };
         let name = if config.user.is_empty() {
-            surroundings.user
+            defaults.user
         } else {
             &config.user
         };
@@ -180,7 +180,7 @@ impl Exec {
             return Err(StartError::Config("the task has no user".to_owned()));
         };
         let capabilities = capabilities::decide(
-            surroundings.capabilities,
+            defaults.capabilities,
             &self.config.allow_caps,
             &options.cap_add,
             &options.cap_drop,
@@ -193,8 +193,8 @@ impl Exec {
             root: dirs.root.clone(),
             shared: dirs.shared.clone(),
             logs: dirs.logs.clone(),
-            host: surroundings.host.clone(),
-            devices: surroundings.devices.clone(),
+            host: defaults.host.clone(),
+            devices: defaults.devices.clone(),
             volumes: config.mounts.iter().map(volume).collect::<Result<_, _>>()?,
             own_pids: is_private("pid_mode", &options.pid_mode, pid_mode)?,
             own_ipc: is_private("ipc_mode", &options.ipc_mode, ipc_mode)?,

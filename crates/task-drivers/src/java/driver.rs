@@ -64,9 +64,9 @@ impl Java {
         })?;
         let options: Options = config::decode(NAME, std::mem::take(&mut config.config))?;
         let process = options.process(&machine.inside)?;
-        let surroundings = self.processes.surroundings();
+        let defaults = self.processes.isolation_defaults();
         self.processes
-            .start_isolated(config, process, &surroundings)
+            .start_isolated(config, process, &defaults)
             .await
     }
 }

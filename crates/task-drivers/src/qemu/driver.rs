@@ -20,7 +20,7 @@ use crate::dirs::TaskDirs;
 use crate::driver::{
     BoxFuture, Driver, DriverError, Fingerprint, NetworkSupport, StartError, TaskConfig, TaskId,
 };
-use crate::exec::{self, Exec, ExecConfig, Surroundings};
+use crate::exec::{self, Exec, ExecConfig, IsolationDefaults};
 use crate::program::{self, Versions};
 use crate::raw_exec::RawExec;
 
@@ -124,9 +124,9 @@ impl Qemu {
         let options: Options = config::decode(NAME, std::mem::take(&mut config.config))?;
         let process = self.process(&mut config, &options);
         let process = process.map_err(StartError::Config)?;
-        let surroundings = self.surroundings(&options);
+        let defaults = self.isolation_defaults(&options);
         self.processes
-            .start_isolated(config, process, &surroundings)
+            .start_isolated(config, process, &defaults)
             .await
     }
 
@@ -161,10 +161,10 @@ impl Qemu {
         })
     }
 
-    fn surroundings(&self, options: &Options) -> Surroundings {
-        let own = self.processes.surroundings();
+    fn isolation_defaults(&self, options: &Options) -> IsolationDefaults {
+        let own = self.processes.isolation_defaults();
         let kvm = uses_kvm(options).then(|| KVM.into());
-        Surroundings {
+        IsolationDefaults {
             user: USER,
             capabilities: &CAPABILITIES,
             host: if self.processes.has_default_paths() {

@@ -7,7 +7,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lifecycle::{Event, RestartScope, StartFailure};
+use lifecycle::{Event, StartFailure};
+use model::RestartScope;
 use model::template::{ChangeMode, Template};
 use rand::RngExt as _;
 use service_kit::clock::sleep_until_deadline;

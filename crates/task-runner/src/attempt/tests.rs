@@ -312,7 +312,7 @@ async fn an_outage_neither_ends_nor_restarts_a_running_task() {
     assert_eq!(node.read("app.conf"), "pw=x");
     // A restart in the meantime needs no Vault.
     let (answer, _answered) = tokio::sync::oneshot::channel();
-    let scope = lifecycle::RestartScope::Running;
+    let scope = model::RestartScope::Running;
     handle.send(Command::Restart { scope, answer }).await;
     node.until("a second start", |_, events| count(events, "Started") == 2)
         .await;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use lifecycle::{Event, RestartScope, StartFailure};
+use lifecycle::{Event, StartFailure};
 use login_provider::{Keeper, State, Token};
-use model::Task;
 use model::template::ChangeMode;
 use model::vault::Vault;
+use model::{RestartScope, Task};
 use task_drivers::Driver;
 use tokio::sync::mpsc;
 use tracing::warn;

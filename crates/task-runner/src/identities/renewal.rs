@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lifecycle::{Event, RestartScope};
-use model::Timestamp;
+use lifecycle::Event;
+use model::{RestartScope, Timestamp};
 use rand::{Rng, RngExt as _};
 use service_kit::Backoff;
 use task_drivers::{Driver, TaskDirs, TaskId};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use lifecycle::RestartScope;
 use local_state::LocalState;
+use model::RestartScope;
 use model::{NodeId, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

@@ -93,7 +93,7 @@ impl Ledger {
         self.lock().is_over
     }
 
-    /// Records a request that is about to be sent; returns its number for [`Self::settle`]. Until then its
+    /// Records a request that is about to be sent; returns its number for [`Self::record_outcome`]. Until then its
     /// outcome is unknown: a suite may come to rest while a gateway that has written it is paused.
     pub(super) fn open(&self, job: JobKey, request: String, effect: Effect) -> usize {
         let mut inner = self.lock();
@@ -107,7 +107,7 @@ impl Ledger {
     }
 
     /// Records the outcome of a request.
-    pub(super) fn settle(&self, number: usize, outcome: Outcome) {
+    pub(super) fn record_outcome(&self, number: usize, outcome: Outcome) {
         if let Some(asked) = self.lock().asked.get_mut(number) {
             asked.outcome = outcome;
         }

@@ -86,7 +86,7 @@ class RetryPolicy:
     """Retries of one call. Delays double and are drawn from the upper half of their range."""
 
     attempts: int = 8
-    """Attempts in all, the first one included. The defaults span 11 s, enough for a restart."""
+    """Attempts in all, the first one included. The defaults take 11 s, enough for a restart."""
     first_delay: float = 0.1
     """Seconds."""
     max_delay: float = 5.0

@@ -1,3 +1,5 @@
+//! Attempts of a call: repetition, delays, deadlines, gateways left out.
+
 use tonic::{ConnectError, Status};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Errors of calls: codes, messages, broken connections, foreign servers.
+
 use tonic::{ConnectError, TimeoutExpired};
 
 use super::*;

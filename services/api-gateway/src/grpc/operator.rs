@@ -2,7 +2,6 @@
 
 use admission::cluster::scheduler_config;
 use gateway_core::Error;
-use keyring::keys;
 use model::{Indexed, LeaderInfo, SchedulerConfiguration};
 use proto::v1;
 use proto::v1::operator_server::Operator;
@@ -122,7 +121,8 @@ impl Operator for Api {
         let tables = [Table::Keyring];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let now = self.gateway.core.now();
-        let answer = |snapshot: &Snapshot| Ok((keys::list(snapshot, now), String::new()));
+        let answer =
+            |snapshot: &Snapshot| Ok((api_view::signing_keys(snapshot, now), String::new()));
         let (signing_keys, meta) = self.query(&read, &tables, index, answer).await?;
         let keyring = &self.gateway.keyring;
         Ok(Response::new(v1::ListSigningKeysResponse {

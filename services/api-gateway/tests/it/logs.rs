@@ -345,13 +345,16 @@ async fn a_caller_that_does_not_read_holds_the_node_back() {
         .into_inner();
     chunks.message().await.unwrap().unwrap();
     // The transports fill up, then nothing moves: two looks apart see the same number.
-    let settled = wait_for("the node to be held back", WAIT_LIMIT, async || {
+    let in_flight = wait_for("the node to be held back", WAIT_LIMIT, async || {
         let before = files.chunks.load(Ordering::SeqCst);
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         (files.chunks.load(Ordering::SeqCst) == before).then_some(before)
     })
     .await;
-    assert!(settled * CHUNK < 32 << 20, "{settled} chunks are in flight");
+    assert!(
+        in_flight * CHUNK < 32 << 20,
+        "{in_flight} chunks are in flight"
+    );
     drop(chunks);
     wait_for("the relay to end", WAIT_LIMIT, async || {
         suite

@@ -44,13 +44,16 @@ async fn files_are_relayed_and_the_nodes_refusals_keep_their_code() {
     };
     let mut chunks = client.read_file(ask(read)).await.unwrap().into_inner();
     chunks.message().await.unwrap().unwrap();
-    let settled = wait_for("the node to be held back", WAIT_LIMIT, async || {
+    let in_flight = wait_for("the node to be held back", WAIT_LIMIT, async || {
         let before = files.chunks.load(Ordering::SeqCst);
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         (files.chunks.load(Ordering::SeqCst) == before).then_some(before)
     })
     .await;
-    assert!(settled * CHUNK < 32 << 20, "{settled} chunks are in flight");
+    assert!(
+        in_flight * CHUNK < 32 << 20,
+        "{in_flight} chunks are in flight"
+    );
     drop(chunks);
     wait_for("the relay to end", WAIT_LIMIT, async || {
         let metrics = suite.metrics(0).await;

@@ -380,7 +380,7 @@ async fn a_node_that_is_ahead_of_the_store_itself_is_sent_everything_under_anoth
 }
 
 #[tokio::test]
-async fn without_the_stores_own_word_a_gateway_never_goes_back() {
+async fn without_an_answer_of_the_store_a_gateway_never_serves_an_older_revision() {
     let (suite, node) = (Suite::start(1).await, node(1));
     register(&suite, 0, &node).await.unwrap();
     suite.proxy.set(Mode::Hold);

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use lifecycle::gc::Candidate;
 use lifecycle::{
-    AllocState, Assignment, Boot, Known, NodeView, RestartRefusal, RestartScope, Restoration,
-    boot_of, contact_age, is_predecessor, restoration, unrunnable,
+    AllocState, Assignment, Boot, Known, NodeView, RestartRefusal, Restoration, boot_of,
+    contact_age, is_predecessor, restoration, unrunnable,
 };
 use local_state::{NodeState, Restored, Stored, decode};
-use model::{AllocId, DeploymentId};
+use model::{AllocId, DeploymentId, RestartScope};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
 use task_runner::levels::{Reserved, Source};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use artifact_fetch::{Artifacts, HelperCommand};
-use docker_driver::{Brand, Docker};
+use docker_driver::{Docker, EngineKind};
 use task_drivers::{
     Driver, Exec, Java, MockDriver, Qemu, RawExec, RawExecSettings, SupervisorCommand,
 };
@@ -58,16 +58,16 @@ pub(super) fn drivers(
             search,
         );
         let exec = Exec::new(exec.clone(), state_dir.join("exec"), &raw_exec);
-        let engine = |brand, config: &EngineConfig, directory| {
+        let engine = |engine_kind, config: &EngineConfig, directory| {
             Docker::new(docker_driver::Settings {
-                brand,
+                engine_kind,
                 config: config.clone(),
                 node_name: node.node_name.clone(),
                 ..docker_driver::Settings::new(state_dir.join(directory), node.node_id.clone())
             })
         };
-        let docker = engine(Brand::Docker, &config.docker, "containers");
-        let podman = engine(Brand::Podman, &config.podman, "podman");
+        let docker = engine(EngineKind::Docker, &config.docker, "containers");
+        let podman = engine(EngineKind::Podman, &config.podman, "podman");
         let all: [Arc<dyn Driver>; 6] = [
             Arc::new(raw_exec),
             Arc::new(exec),

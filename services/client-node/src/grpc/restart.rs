@@ -1,7 +1,7 @@
 //! Restarts of tasks in place, requested by a gateway.
 
-use lifecycle::{RestartRefusal, RestartScope};
-use model::AllocId;
+use lifecycle::RestartRefusal;
+use model::{AllocId, RestartScope};
 use proto::internal::v1::NodeRestartRequest;
 use tonic::Status;
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod alloc_requests;
 mod artifacts;
 mod assigning;
 mod commands;
@@ -9,7 +10,6 @@ mod containers;
 mod ending;
 mod files;
 mod gateway;
-mod hand;
 mod logs;
 mod metrics;
 mod names;

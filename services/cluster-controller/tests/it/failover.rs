@@ -53,7 +53,7 @@ async fn without_a_gateway_no_node_goes_down() {
     suite.register(1, Ready).await;
     suite.beat_until(&mut gateway, &[1], 1, Ready).await;
     drop(gateway);
-    // The one test of a span in which nothing may happen: half as long again as a node may be
+    // The one test of a period in which nothing may happen: half as long again as a node may be
     // silent.
     tokio::time::sleep(SILENCE_LIMIT.mul_f64(1.5)).await;
     assert_eq!(suite.now().await.node(id(1)).unwrap().value.status, Ready);

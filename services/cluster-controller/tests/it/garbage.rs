@@ -73,7 +73,10 @@ async fn a_forced_collection_removes_ended_objects_at_once() {
     assert_eq!(left.jobs().count(), 1);
     assert_eq!(left.all_job_versions().count(), 1);
     assert_eq!(left.evals().count(), 1);
-    assert_eq!(left.allocs().count() + left.stray_clients().count(), 0);
+    assert_eq!(
+        left.allocs().count() + left.clients_without_alloc().count(),
+        0
+    );
     assert_eq!(left.node_count(), 0);
     assert!(left.job_tally(&over.key()).is_none());
     // And nothing is left for a second time.

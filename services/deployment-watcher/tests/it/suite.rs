@@ -1,4 +1,4 @@
-//! A store, watchers over it, and a rollout in the store by another hand.
+//! A store, watchers over it, and a rollout in the store by another writer.
 
 use std::ops::Deref;
 use std::time::Duration;

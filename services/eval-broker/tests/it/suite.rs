@@ -1,4 +1,4 @@
-//! A store, brokers over it, workers of them, and objects in the store by another hand.
+//! A store, brokers over it, workers of them, and objects in the store by another writer.
 
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! All-at-once plans: pieces, commit records, former leaders, refused parts.
+
 use applier::PlanVerification;
 use model::{EvalStatus, Evaluation, Job, Node, TriggeredBy};
 use store::Txn;
@@ -161,14 +163,14 @@ async fn the_next_leader_finishes_committed_plans_and_deletes_the_pieces_of_othe
         let late = former.committer.clone();
         drop(former);
         let next = fixture.lead().await;
-        next.committer.settle(NOW).await.unwrap();
+        next.committer.finish_former_plans(NOW).await.unwrap();
         let is_committed = transactions > PIECES;
         assert_eq!(
             fixture.outcome().await,
             is_committed,
             "{transactions} transactions"
         );
-        assert_eq!(next.committer.settle(NOW).await, Some(0));
+        assert_eq!(next.committer.finish_former_plans(NOW).await, Some(0));
         // The former leader resumes.
         let written = late
             .stage_piece(fixture.eval.id, 9, &fixture.pieces[0])
@@ -204,7 +206,7 @@ async fn changed_nodes_get_their_allocations_and_the_job_an_evaluation() {
     fixture.edit_node(0).await;
     drop(former);
     let next = fixture.lead().await;
-    next.committer.settle(NOW).await.unwrap();
+    next.committer.finish_former_plans(NOW).await.unwrap();
     assert!(fixture.outcome().await);
     let snapshot = fixture.now().await;
     let key = fixture.job.key();
@@ -230,7 +232,7 @@ async fn a_job_purged_after_the_record_gets_no_allocations() {
     fixture.commit(&txn).await;
     drop(former);
     let next = fixture.lead().await;
-    next.committer.settle(NOW).await.unwrap();
+    next.committer.finish_former_plans(NOW).await.unwrap();
     let snapshot = fixture.now().await;
     assert_eq!(snapshot.allocs().count(), before);
     assert!(before < PLACED);
@@ -251,7 +253,7 @@ async fn a_piece_too_large_for_one_transaction_is_moved_in_parts() {
     next.committer
         .writer
         .set_refusals(Refusals::AtMost(PART_MAX));
-    assert!(next.committer.settle(NOW).await.is_some());
+    assert!(next.committer.finish_former_plans(NOW).await.is_some());
     assert!(next.committer.metrics.staged_refused.get() > 0);
     assert!(fixture.outcome().await);
 }
@@ -268,7 +270,7 @@ async fn the_next_leader_resumes_within_a_piece() {
             .committer
             .writer
             .set_refusals(Refusals::DeposedAfter { taken, at_most });
-        assert_eq!(former.committer.settle(NOW).await, None);
+        assert_eq!(former.committer.finish_former_plans(NOW).await, None);
         let snapshot = fixture.now().await;
         let record = snapshot.plan_commit(fixture.eval.id).unwrap();
         assert!(taken > 1 || record.value.begun.is_some(), "{record:?}");
@@ -285,7 +287,7 @@ async fn the_next_leader_resumes_within_a_piece() {
         }
         drop(former);
         let next = fixture.lead().await;
-        assert!(next.committer.settle(NOW).await.is_some());
+        assert!(next.committer.finish_former_plans(NOW).await.is_some());
         let snapshot = fixture.now().await;
         assert_eq!(snapshot.plan_commits().count(), 0);
         assert_eq!(snapshot.plan_pieces().count(), 0);
@@ -312,7 +314,7 @@ async fn a_node_changed_between_two_parts_gets_an_evaluation_for_each() {
     committer
         .writer
         .set_refusals(Refusals::AtMost(PART_MAX + 1));
-    assert!(committer.settle(NOW).await.is_some());
+    assert!(committer.finish_former_plans(NOW).await.is_some());
     assert!(fixture.outcome().await);
     let snapshot = fixture.now().await;
     let key = fixture.job.key();
@@ -348,8 +350,8 @@ async fn a_drained_process_does_not_wait_for_a_refused_part() {
         .writer
         .set_refusals(Refusals::No { after, times });
     term.committer.drain.cancel();
-    let settled = tokio::time::timeout(TIMEOUT, term.committer.settle(NOW)).await;
-    assert_eq!(settled, Ok(None));
+    let finished = tokio::time::timeout(TIMEOUT, term.committer.finish_former_plans(NOW)).await;
+    assert_eq!(finished, Ok(None));
 }
 
 #[tokio::test]
@@ -383,10 +385,10 @@ async fn pieces_that_cannot_be_deleted_are_left_behind() {
     next.committer
         .writer
         .set_refusals(Refusals::No { after, times });
-    assert!(next.committer.settle(NOW).await.is_some());
+    assert!(next.committer.finish_former_plans(NOW).await.is_some());
     assert_eq!(fixture.now().await.plan_pieces().count(), PIECES);
     // The fence and one piece.
     next.committer.writer.set_refusals(Refusals::AtMost(2));
-    assert!(next.committer.settle(NOW).await.is_some());
+    assert!(next.committer.finish_former_plans(NOW).await.is_some());
     assert!(!fixture.outcome().await);
 }

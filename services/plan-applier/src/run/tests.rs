@@ -1,3 +1,5 @@
+//! A change of leaders in the middle of a large plan.
+
 use model::EvalStatus;
 use test_kit::builders;
 use tracing::Span;

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Status};
 
-use super::beats::Beats;
+use super::heartbeat_silence::HeartbeatSilence;
 use super::node::{Behaviour, Millis, Node};
 use super::registry::{Pair, Registry};
 use super::script::Script;
@@ -62,8 +62,8 @@ pub(crate) struct Fleet {
     connections: Vec<Sessions>,
     registry: Mutex<Registry>,
     scripts: Mutex<HashMap<(u32, u64), Arc<Script>>>,
-    beats: Agenda,
-    reports: Agenda,
+    heartbeats: DueNodes,
+    reports: DueNodes,
     epoch: Instant,
     epoch_ns: u64,
     ttl: AtomicU64,
@@ -86,9 +86,9 @@ struct State {
     node: Node,
     is_dead: bool,
     is_sending: bool,
-    /// Time of the earliest entry in the agenda of reports.
+    /// Time of the earliest entry among the due reports.
     scheduled: Option<Millis>,
-    beats: Beats,
+    heartbeats: HeartbeatSilence,
 }
 
 impl Member {
@@ -99,9 +99,9 @@ impl Member {
 
 /// Nodes by the time of their next action.
 #[derive(Default)]
-struct Agenda(Mutex<BinaryHeap<Reverse<(Millis, u32)>>>);
+struct DueNodes(Mutex<BinaryHeap<Reverse<(Millis, u32)>>>);
 
-impl Agenda {
+impl DueNodes {
     fn add(&self, at: Millis, number: u32) {
         lock(&self.0).push(Reverse((at, number)));
     }
@@ -162,8 +162,8 @@ impl Fleet {
             connections,
             registry: Mutex::default(),
             scripts: Mutex::default(),
-            beats: Agenda::default(),
-            reports: Agenda::default(),
+            heartbeats: DueNodes::default(),
+            reports: DueNodes::default(),
             epoch: Instant::now(),
             epoch_ns: Clock::real().now(),
             ttl: AtomicU64::new(10_000),
@@ -281,10 +281,10 @@ impl Fleet {
             }
         }
         let now = self.now();
-        member.state().beats.register(now);
+        member.state().heartbeats.register(now);
         // Spread over the interval, as the heartbeats of real nodes are.
         let wait = rand::random_range(0..=self.ttl() / 2);
-        self.beats.add(now + wait, member.number);
+        self.heartbeats.add(now + wait, member.number);
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl Fleet {
         loop {
             sleep(TICK).await;
             let now = self.now();
-            for (at, number) in self.beats.due(now) {
+            for (at, number) in self.heartbeats.due(now) {
                 self.lag.fetch_max(now - at, Ordering::Relaxed);
                 let member = Arc::clone(&self.members[number as usize]);
                 {
@@ -308,7 +308,7 @@ impl Fleet {
                     if state.is_dead {
                         continue;
                     }
-                    state.beats.send(now, self.ttl());
+                    state.heartbeats.send(now, self.ttl());
                 }
                 let fleet = Arc::clone(&self);
                 tokio::spawn(async move { fleet.send_heartbeat(&member).await });
@@ -335,7 +335,7 @@ impl Fleet {
                 let answer = answer.into_inner();
                 self.learn_ttl(answer.heartbeat_ttl);
                 if answer.status == "down" {
-                    let silence = member.state().beats.silence();
+                    let silence = member.state().heartbeats.silence();
                     self.registry().called_down(member.number, silence, ttl);
                     // Schedules the next heartbeat.
                     if let Err(error) = self.register(member).await {
@@ -344,10 +344,10 @@ impl Fleet {
                     return;
                 }
                 let wait = rand::random_range(ttl * 9 / 20..=ttl / 2);
-                self.beats.add(self.now() + wait, member.number);
+                self.heartbeats.add(self.now() + wait, member.number);
             }
             Err(status) if is_passing(&status) => {
-                self.beats.add(self.now() + RETRY_PAUSE, member.number);
+                self.heartbeats.add(self.now() + RETRY_PAUSE, member.number);
             }
             Err(_) => {
                 // The servers do not know the node any more.
@@ -358,7 +358,7 @@ impl Fleet {
         }
     }
 
-    /// Puts a node on the agenda, at its next change or now if it has reports.
+    /// Schedules the reports of a node, at its next change or now if it has reports.
     fn schedule(&self, state: &mut State, number: u32, now: Millis) {
         let reports = (state.node.has_reports() && !state.is_sending).then_some(now);
         let next = [reports, state.node.next_due()].into_iter().flatten().min();

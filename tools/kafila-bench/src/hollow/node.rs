@@ -129,7 +129,7 @@ pub(crate) enum Event {
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     entries: BTreeMap<u128, Entry>,
-    agenda: BinaryHeap<Reverse<(Millis, u128)>>,
+    due_changes: BinaryHeap<Reverse<(Millis, u128)>>,
     /// Allocations with news for the servers.
     unreported: BTreeSet<u128>,
     revision: u64,
@@ -173,7 +173,7 @@ impl Node {
             if known.phase == Phase::Running && new.deployment.is_some() {
                 let healthy_at = now + millis(new.script.healthy_after);
                 known.healthy_at = Some(healthy_at);
-                self.agenda.push(Reverse((healthy_at, new.id)));
+                self.due_changes.push(Reverse((healthy_at, new.id)));
             }
         }
         let is_live = matches!(known.phase, Phase::Starting | Phase::Running);
@@ -188,7 +188,7 @@ impl Node {
             };
             if known.phase == Phase::Stopping {
                 known.due = Some(due);
-                self.agenda.push(Reverse((due, new.id)));
+                self.due_changes.push(Reverse((due, new.id)));
             } else {
                 known.due = None;
                 known.ended_at = now;
@@ -220,7 +220,7 @@ impl Node {
         if new.is_wanted {
             let due = now + behaviour.start_delay + millis(entry.script.start_for);
             entry.due = Some(due);
-            self.agenda.push(Reverse((due, id)));
+            self.due_changes.push(Reverse((due, id)));
             events.push(Event::Assigned { id, slot });
         } else {
             entry.phase = Phase::Ended { exit_code: 0 };
@@ -249,11 +249,11 @@ impl Node {
     /// Makes the changes that are due.
     pub(crate) fn tick(&mut self, behaviour: Behaviour, now: Millis) -> Vec<Event> {
         let mut events = Vec::new();
-        while let Some(Reverse((at, id))) = self.agenda.peek().copied() {
+        while let Some(Reverse((at, id))) = self.due_changes.peek().copied() {
             if at > now {
                 break;
             }
-            self.agenda.pop();
+            self.due_changes.pop();
             let Some(entry) = self.entries.get_mut(&id) else {
                 continue;
             };
@@ -276,12 +276,12 @@ impl Node {
                     };
                     if let Some(after) = ends {
                         entry.due = Some(now + after);
-                        self.agenda.push(Reverse((now + after, id)));
+                        self.due_changes.push(Reverse((now + after, id)));
                     }
                     if entry.deployment.is_some() {
                         let healthy_at = now + millis(entry.script.healthy_after);
                         entry.healthy_at = Some(healthy_at);
-                        self.agenda.push(Reverse((healthy_at, id)));
+                        self.due_changes.push(Reverse((healthy_at, id)));
                     }
                     let is_canary = entry.is_canary;
                     events.push(Event::Started {
@@ -310,7 +310,7 @@ impl Node {
 
     /// Returns the time of the next change.
     pub(crate) fn next_due(&self) -> Option<Millis> {
-        self.agenda.peek().map(|Reverse((at, _))| *at)
+        self.due_changes.peek().map(|Reverse((at, _))| *at)
     }
 
     pub(crate) fn has_reports(&self) -> bool {
@@ -364,6 +364,6 @@ impl Node {
     }
 }
 
-fn millis(span: std::time::Duration) -> Millis {
-    Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX / 4)
+fn millis(duration: std::time::Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 4)
 }

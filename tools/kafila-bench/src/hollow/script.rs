@@ -31,7 +31,7 @@ impl Script {
                 .iter()
                 .map(|task| task.name().to_owned())
                 .collect(),
-            healthy_after: healthy_after.map(span).unwrap_or_default(),
+            healthy_after: healthy_after.map(duration).unwrap_or_default(),
             ..Self::default()
         };
         let mocked = group
@@ -68,7 +68,7 @@ fn number(task: &v1::Task, name: &str) -> Option<i32> {
     }
 }
 
-fn span(wire: &prost_types::Duration) -> Duration {
+fn duration(wire: &prost_types::Duration) -> Duration {
     Duration::try_from(*wire).unwrap_or_default()
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn run(bench: &Bench, churn: &Churn) -> Result<Outcome> {
     };
     bench.until("settling", settled).await?;
     Ok(Outcome {
-        span: (begin, bench.mark()),
+        period: (begin, bench.mark()),
         unit: "update of a job",
         count: u64::from(updates),
         measures: vec![

@@ -14,15 +14,15 @@ pub(super) async fn run(bench: &Bench, fleet: &Fleet) -> Result<Outcome> {
     let begin = bench.mark();
     let filled = fill(bench, fleet).await?;
     let count = filled.count;
-    let line = |name: &str, span: Duration| {
-        let rate = per_second(count, span);
+    let line = |name: &str, duration: Duration| {
+        let rate = per_second(count, duration);
         (
             name.to_owned(),
-            format!("{:.2} s, {rate:.0}/s", span.as_secs_f64()),
+            format!("{:.2} s, {rate:.0}/s", duration.as_secs_f64()),
         )
     };
     Ok(Outcome {
-        span: (begin, bench.mark()),
+        period: (begin, bench.mark()),
         unit: "allocation",
         count,
         measures: vec![

@@ -11,7 +11,7 @@ pub(super) async fn run(bench: &Bench, idle: &Idle) -> Outcome {
     sleep(idle.length).await;
     let nodes = u64::from(bench.common.nodes);
     Outcome {
-        span: (begin, bench.mark()),
+        period: (begin, bench.mark()),
         unit: "node-second",
         count: nodes * idle.length.as_secs(),
         measures: vec![("idle for".to_owned(), format!("{:?}", idle.length))],

@@ -37,7 +37,7 @@ pub(super) async fn run(bench: &Bench, storm: &Storm) -> Result<Outcome> {
     let replaced = began.elapsed();
     let after = nodes.registry().progress.replaced_after.clone();
     Ok(Outcome {
-        span: (begin, bench.mark()),
+        period: (begin, bench.mark()),
         unit: "replacement",
         count: u64::try_from(lost)?,
         measures: vec![

@@ -73,7 +73,7 @@ pub(super) async fn run(bench: &Bench, stream: &Stream) -> Result<Outcome> {
     bench
         .until("placing", || nodes.registry().awaited() == 0)
         .await?;
-    let span = began.elapsed();
+    let duration = began.elapsed();
     let placed = nodes.registry().progress.placed_after.clone();
     let line = |name: &str, values: &[u64]| {
         let [p50, p99, most] = [50, 99, 100].map(|per_cent| percentile(values, per_cent));
@@ -83,7 +83,7 @@ pub(super) async fn run(bench: &Bench, stream: &Stream) -> Result<Outcome> {
         )
     };
     Ok(Outcome {
-        span: (begin, bench.mark()),
+        period: (begin, bench.mark()),
         unit: "job",
         count,
         measures: vec![
@@ -93,7 +93,7 @@ pub(super) async fn run(bench: &Bench, stream: &Stream) -> Result<Outcome> {
             ),
             (
                 "jobs placed".to_owned(),
-                format!("{count}, {:.0}/s", per_second(count, span)),
+                format!("{count}, {:.0}/s", per_second(count, duration)),
             ),
             line("registration until its answer", &registered),
             line(

@@ -1,3 +1,5 @@
+//! Namespaces: applied, marked and deleted, and the objects that keep one.
+
 use model::volume::{AccessMode, AttachmentMode, Capability};
 use model::{ClientStatus, DesiredStatus, Job, NodeId, NodeStatus, Timestamp, Volume, VolumeId};
 use state::{Entity, Key};

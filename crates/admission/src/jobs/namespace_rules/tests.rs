@@ -1,3 +1,5 @@
+//! Rules of a namespace for jobs: its existence, drivers and node pools.
+
 use model::NodePool;
 use model::namespace::Capabilities;
 use state::Entity;

@@ -1,3 +1,5 @@
+//! Introductions: uses and limits of tokens, repeated and stolen requests, renewals.
+
 use model::JobKey;
 use test_kit::{Stored, builders};
 

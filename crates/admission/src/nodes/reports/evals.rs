@@ -5,7 +5,7 @@ use model::{
     AllocClient, ClientStatus, DesiredStatus, EvalId, EvalStatus, Evaluation, JobKey, JobType,
     Timestamp, TriggeredBy,
 };
-use placement::reschedule::{Outlook, Purpose, outlook};
+use placement::reschedule::{Purpose, ReplacementDecision, replacement_decision};
 use state::{AllocView, Entity, Key, Snapshot, Write};
 
 /// A request to evaluate a job; requests of several allocations share one evaluation.
@@ -53,9 +53,9 @@ pub(super) fn request(
     }
     let group = job.value.task_group(&view.alloc.task_group)?;
     let policy = group.reschedule.as_ref();
-    match outlook(&view.alloc, Some(reported), policy, Purpose::Evaluation) {
-        Outlook::From(_) => Some(request(TriggeredBy::AllocFailure)),
-        Outlook::Settled | Outlook::Never => None,
+    match replacement_decision(&view.alloc, Some(reported), policy, Purpose::Evaluation) {
+        ReplacementDecision::From(_) => Some(request(TriggeredBy::AllocFailure)),
+        ReplacementDecision::NotNeeded | ReplacementDecision::Never => None,
     }
 }
 

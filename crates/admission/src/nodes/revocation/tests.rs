@@ -1,3 +1,5 @@
+//! Revocations of nodes, and the compare that guards later writes.
+
 use test_kit::{Stored, builders};
 
 use super::*;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{added, request, task};
 use crate::config::EngineConfig;
-use crate::settings::{Brand, Settings};
+use crate::settings::{EngineKind, Settings};
 
 /// A node that allows everything.
 fn open() -> Settings {
@@ -15,7 +15,7 @@ fn open() -> Settings {
         ..EngineConfig::podman()
     };
     Settings {
-        brand: Brand::Podman,
+        engine_kind: EngineKind::Podman,
         config,
         ..Settings::new("/s".into(), "node".to_owned())
     }

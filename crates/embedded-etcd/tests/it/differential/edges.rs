@@ -341,8 +341,8 @@ async fn a_compacted_watch_silences_progress_until_it_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_said_its_last_word_still_listens() {
-    let test = "a_client_that_has_said_its_last_word_still_listens";
+async fn a_watch_goes_on_after_the_client_has_closed_its_requests() {
+    let test = "a_watch_goes_on_after_the_client_has_closed_its_requests";
     let Some(mut pair) = Pair::start(test).await else {
         return;
     };

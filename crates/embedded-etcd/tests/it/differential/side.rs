@@ -293,8 +293,8 @@ fn is_refused_as_marker(create: &Create) -> bool {
     } else {
         &create.key
     };
-    let is_span = !matches!(create.range_end[..], [] | [0]);
-    is_span && *create.range_end <= *key && create.start_revision >= 0
+    let is_range = !matches!(create.range_end[..], [] | [0]);
+    is_range && *create.range_end <= *key && create.start_revision >= 0
 }
 
 /// Reduces the server's identity to whether it is present.

@@ -44,7 +44,7 @@ pub(super) fn access_mode(
         check.error(&field, message);
     }
     let is_shared = count > 1 && !spec.per_alloc.unwrap_or(false);
-    let is_for_one = !mode.spans_nodes() || mode == AccessMode::MultiNodeSingleWriter;
+    let is_for_one = !mode.is_multi_node() || mode == AccessMode::MultiNodeSingleWriter;
     if is_shared && is_for_one {
         let message = format!(
             "access_mode {word:?} does not suit a group with count {count}: set per_alloc = true for a \

@@ -82,32 +82,34 @@ impl<'a> Search<'a, '_> {
         preemption.round += 1;
         // Each allocation changes the spread boosts of all nodes.
         if !self.spreads.is_empty() {
-            preemption.prospects = None;
+            preemption.bounded = None;
         }
         let mut touched = std::mem::take(&mut preemption.touched);
-        match &mut preemption.prospects {
-            Some(prospects) => {
+        match &mut preemption.bounded {
+            Some(bounded) => {
                 touched.sort_unstable();
                 touched.dedup();
                 let rows = touched.into_iter().map(|node| {
                     let row = self.cluster.row(node);
                     (node, row)
                 });
-                let fresh =
-                    rows.filter_map(|(node, row)| self.prospect(&preemption.preemptor, node, row));
-                prospects.extend(fresh);
+                let fresh = rows.filter_map(|(node, row)| {
+                    self.bounded_candidate(&preemption.preemptor, node, row)
+                });
+                bounded.extend(fresh);
             }
             None => {
                 let preemptor = &preemption.preemptor;
                 let all = self.feasible();
-                let all = all.filter_map(|(node, row)| self.prospect(preemptor, node, row));
-                preemption.prospects = Some(all.collect());
+                let all =
+                    all.filter_map(|(node, row)| self.bounded_candidate(preemptor, node, row));
+                preemption.bounded = Some(all.collect());
             }
         }
     }
 
     /// Returns the upper bound of a node's score; `None`: evictions cannot make room.
-    fn prospect(
+    fn bounded_candidate(
         &self,
         preemptor: &Preemptor,
         position: usize,
@@ -166,10 +168,10 @@ impl<'a> Search<'a, '_> {
         let mut evaluated = Vec::new();
         let mut penalised = None::<Evaluated<'a>>;
         let mut aside = Vec::new();
-        let Some(prospects) = &mut preemption.prospects else {
+        let Some(bounded) = &mut preemption.bounded else {
             return (evaluated, penalised);
         };
-        while let Some(top) = prospects.pop() {
+        while let Some(top) = bounded.pop() {
             let position = top.node as usize;
             if self.bucket_refs[position].changes != top.changes {
                 // Outdated: the node was added again after it changed.
@@ -201,7 +203,7 @@ impl<'a> Search<'a, '_> {
                 }
                 continue;
             }
-            prospects.push(BoundedCandidate {
+            bounded.push(BoundedCandidate {
                 score: candidate.score,
                 round: preemption.round,
                 ..top
@@ -211,7 +213,7 @@ impl<'a> Search<'a, '_> {
                 break;
             }
         }
-        prospects.extend(aside);
+        bounded.extend(aside);
         (evaluated, penalised)
     }
 

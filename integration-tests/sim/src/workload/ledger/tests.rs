@@ -25,7 +25,7 @@ fn is_found(is_certain: bool, history: Vec<Vec<Write>>) -> bool {
     let ledger = Ledger::default();
     let reason = "no".to_owned();
     let number = ledger.open(web(), "a".to_owned(), Effect::Registered);
-    ledger.settle(number, Outcome::Refused { reason, is_certain });
+    ledger.record_outcome(number, Outcome::Refused { reason, is_certain });
     ledger.check(&checker);
     let found = checker.violations();
     found
@@ -52,7 +52,7 @@ fn is_purge_found(job_index: u64, history: Vec<Vec<Write>>) -> bool {
     let checker = seen(history);
     let ledger = Ledger::default();
     let number = ledger.open(web(), "b".to_owned(), Effect::Purged);
-    ledger.settle(number, Outcome::Done { job_index });
+    ledger.record_outcome(number, Outcome::Done { job_index });
     ledger.check(&checker);
     let found = checker.violations();
     found
@@ -78,7 +78,7 @@ fn a_request_that_still_waits_for_its_answer_may_have_undone_an_acknowledged_one
     let ledger = Ledger::default();
     let number = ledger.open(web(), "a".to_owned(), Effect::Registered);
     let first = checker.snapshot().index() - 1;
-    ledger.settle(number, Outcome::Done { job_index: first });
+    ledger.record_outcome(number, Outcome::Done { job_index: first });
     let is_found = |ledger: &Ledger| {
         ledger.check(&checker);
         let found = checker.violations();
@@ -88,6 +88,6 @@ fn a_request_that_still_waits_for_its_answer_may_have_undone_an_acknowledged_one
     assert!(!is_found(&ledger));
     let reason = "no".to_owned();
     let is_certain = true;
-    ledger.settle(waiting, Outcome::Refused { reason, is_certain });
+    ledger.record_outcome(waiting, Outcome::Refused { reason, is_certain });
     assert!(is_found(&ledger), "it was refused");
 }

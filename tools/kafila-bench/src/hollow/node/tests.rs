@@ -1,3 +1,5 @@
+//! A hollow node: assignments, starts, stops, reports.
+
 use std::time::Duration;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The registry of hollow nodes: pairs of a name, lost allocations, acknowledged starts.
+
 use super::*;
 
 const SLOT: Slot = Slot { group: 0, index: 3 };

@@ -163,7 +163,7 @@ impl Broker {
             return;
         };
         let entry = &self.entries[&id];
-        effects.push(Effect::Settled {
+        effects.push(Effect::Answered {
             eval_id: id,
             job_type: entry.job_type,
             processing: now.since(delivery.delivered_at),

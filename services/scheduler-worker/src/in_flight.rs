@@ -1,15 +1,15 @@
-//! The evaluations in hand: their tokio tasks and progress. [`scheduler::Load`] decides how many there may be.
+//! The evaluations in flight: their tokio tasks and progress. [`scheduler::Load`] decides how many there may be.
 
 use scheduler::Load;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::warn;
 
-/// Evaluations in hand at most: the eval-broker's limit of a session's credit.
+/// Evaluations in flight at most: the eval-broker's limit of a session's credit.
 pub(crate) const CREDIT_MAX: u32 = 1_024;
 
 /// The evaluations of all sessions.
-pub(crate) struct Hand {
+pub(crate) struct InFlightEvaluations {
     tasks: JoinSet<()>,
     load: Load,
     scheduled: mpsc::UnboundedReceiver<()>,
@@ -35,8 +35,8 @@ impl Drop for Unscheduled {
     }
 }
 
-impl Hand {
-    /// Makes an empty hand of a worker that schedules `workers` evaluations at a time.
+impl InFlightEvaluations {
+    /// Returns an empty set for a worker that schedules `workers` evaluations at a time.
     pub(crate) fn new(workers: u32) -> Self {
         let (on_scheduled, scheduled) = mpsc::unbounded_channel();
         Self {
@@ -47,7 +47,7 @@ impl Hand {
         }
     }
 
-    /// Returns the number of evaluations in hand.
+    /// Returns the number of evaluations in flight.
     pub(crate) fn count(&self) -> usize {
         self.tasks.len()
     }
@@ -114,32 +114,32 @@ mod tests {
 
     #[tokio::test]
     async fn a_scheduled_evaluation_makes_room_for_the_next_before_its_end() {
-        let mut hand = Hand::new(1);
-        assert_eq!(hand.room(0), 4);
+        let mut in_flight = InFlightEvaluations::new(1);
+        assert_eq!(in_flight.room(0), 4);
         let (schedule, scheduled) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
-        hand.start(|unscheduled| async move {
+        in_flight.start(|unscheduled| async move {
             let _ = scheduled.await;
             drop(unscheduled);
             let _ = ended.await;
         });
-        assert_eq!((hand.room(0), hand.room(3)), (3, 0));
+        assert_eq!((in_flight.room(0), in_flight.room(3)), (3, 0));
         schedule.send(()).unwrap();
-        hand.changed().await;
-        assert_eq!((hand.room(0), hand.count()), (4, 1));
+        in_flight.changed().await;
+        assert_eq!((in_flight.room(0), in_flight.count()), (4, 1));
         end.send(()).unwrap();
-        hand.changed().await;
-        assert_eq!((hand.room(0), hand.count()), (4, 0));
+        in_flight.changed().await;
+        assert_eq!((in_flight.room(0), in_flight.count()), (4, 0));
     }
 
     #[tokio::test]
     async fn an_evaluation_that_ends_or_panics_unscheduled_makes_room() {
-        let mut hand = Hand::new(1);
-        hand.start(|_unscheduled| async {});
-        hand.start(|_unscheduled| async { panic!("as the test wants") });
-        assert_eq!(hand.room(0), 2);
-        while hand.count() > 0 || hand.room(0) < 4 {
-            hand.changed().await;
+        let mut in_flight = InFlightEvaluations::new(1);
+        in_flight.start(|_unscheduled| async {});
+        in_flight.start(|_unscheduled| async { panic!("as the test wants") });
+        assert_eq!(in_flight.room(0), 2);
+        while in_flight.count() > 0 || in_flight.room(0) < 4 {
+            in_flight.changed().await;
         }
     }
 }

@@ -4,9 +4,9 @@ use hcl_edit::Decorated;
 use hcl_edit::Span;
 use hcl_edit::expr::{Expression, Traversal, TraversalOperator};
 
-use super::eval::Evaluator;
-use super::scope::Scope;
-use super::value::{Value, to_number, to_text, type_name, whole};
+use super::Evaluator;
+use crate::language::scope::Scope;
+use crate::language::value::{Value, to_number, to_text, type_name, whole};
 use crate::source::Fault;
 use suggest::{hint, list};
 
@@ -31,8 +31,8 @@ impl Evaluator<'_> {
         };
         if operators.iter().filter(is_splat).count() > MAX_SPLATS {
             let detail = format!("A reference may have {MAX_SPLATS} [*]: use flatten");
-            let span = traversal.span().unwrap_or(0..0);
-            return Err(Fault::new(span, "Evaluation too large", detail));
+            let range = traversal.span().unwrap_or(0..0);
+            return Err(Fault::new(range, "Evaluation too large", detail));
         }
         let Expression::Variable(root) = &traversal.expr else {
             let value = self.eval(&traversal.expr, scope)?;
@@ -41,8 +41,8 @@ impl Evaluator<'_> {
         match scope.lookup(root.as_str()) {
             Some(value) => self.walk(traversal, value, operators, scope),
             None => {
-                let span = traversal.span();
-                self.unknown_name(self.written(span.clone().unwrap_or(0..0)), span)
+                let range = traversal.span();
+                self.unknown_name(self.written(range.clone().unwrap_or(0..0)), range)
             }
         }
     }
@@ -195,6 +195,6 @@ fn fault(
 ) -> Fault {
     let whole = traversal.span().unwrap_or(0..0);
     // Underlines up to the failing step.
-    let end = operator.span().map_or(whole.end, |span| span.end);
+    let end = operator.span().map_or(whole.end, |range| range.end);
     Fault::new(whole.start..end, summary, detail)
 }

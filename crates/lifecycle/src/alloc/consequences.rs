@@ -16,7 +16,12 @@ use crate::task_event;
 use crate::time::{Now, Uptime};
 
 impl AllocRunner {
-    pub(super) fn settle(&mut self, now: Now, effects: &mut Vec<Effect>, rng: &mut dyn Rng) {
+    pub(super) fn apply_consequences(
+        &mut self,
+        now: Now,
+        effects: &mut Vec<Effect>,
+        rng: &mut dyn Rng,
+    ) {
         let mut step = Step { now, effects, rng };
         if !self.state.is_ended {
             self.advance_stage();

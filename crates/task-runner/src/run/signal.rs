@@ -3,7 +3,8 @@
 //! The tasks' events tell of the signal before it is sent: it may end the task. Nothing is repeated, also
 //! after an agent that ended meanwhile: a second signal may mean another thing to the task.
 
-use lifecycle::{Event, RestartScope};
+use lifecycle::Event;
+use model::RestartScope;
 use tracing::{Instrument as _, info};
 
 use crate::handle::{RunningTask, SignalAnswer, SignalError};

@@ -64,7 +64,7 @@ impl Broker {
         id: EvalId,
         token: Token,
     ) -> Result<(), NotOutstanding> {
-        if self.is_settled(id) {
+        if self.is_outcome_seen(id) {
             return Ok(());
         }
         if self.outstanding(id, token)? == State::Unacked {
@@ -80,7 +80,7 @@ impl Broker {
         token: Token,
         effects: &mut Vec<Effect>,
     ) -> Result<(), NotOutstanding> {
-        if self.is_settled(id) {
+        if self.is_outcome_seen(id) {
             return Ok(());
         }
         self.outstanding(id, token)?;
@@ -106,7 +106,7 @@ impl Broker {
 
     /// Tells whether the outcome of an evaluation was seen in the store before its worker's answer,
     /// which then changes nothing.
-    fn is_settled(&self, id: EvalId) -> bool {
+    fn is_outcome_seen(&self, id: EvalId) -> bool {
         self.entries
             .get(&id)
             .is_none_or(|entry| entry.state == State::Blocked)

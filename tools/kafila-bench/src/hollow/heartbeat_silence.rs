@@ -7,13 +7,13 @@ const REMEMBERED: u64 = 3;
 
 /// The heartbeats of one node.
 #[derive(Debug, Default)]
-pub(super) struct Beats {
+pub(super) struct HeartbeatSilence {
     sent_at: Millis,
     /// The longest silence of the latest ones, with its end.
     longest: Option<(Millis, Millis)>,
 }
 
-impl Beats {
+impl HeartbeatSilence {
     /// Begins anew with a registration.
     pub(super) fn register(&mut self, now: Millis) {
         self.sent_at = now;
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn a_long_silence_counts_until_three_times_to_live_later() {
-        let mut beats = Beats::default();
-        beats.register(1_000);
+        let mut heartbeats = HeartbeatSilence::default();
+        heartbeats.register(1_000);
         for (now, silence) in [
             (6_000, 5_000),
             (19_500, 13_500),
@@ -54,17 +54,17 @@ mod tests {
             (54_000, 25_500),
             (80_000, 26_000),
         ] {
-            beats.send(now, 10_000);
-            assert_eq!(beats.silence(), silence, "at {now}");
+            heartbeats.send(now, 10_000);
+            assert_eq!(heartbeats.silence(), silence, "at {now}");
         }
         for now in [84_000, 88_000, 92_000, 96_000, 100_000, 104_000, 108_000] {
-            beats.send(now, 10_000);
-            assert_eq!(beats.silence(), 26_000, "at {now}");
+            heartbeats.send(now, 10_000);
+            assert_eq!(heartbeats.silence(), 26_000, "at {now}");
         }
-        beats.send(112_000, 10_000);
-        assert_eq!(beats.silence(), 4_000);
-        beats.send(125_000, 10_000);
-        beats.register(126_000);
-        assert_eq!(beats.silence(), 0);
+        heartbeats.send(112_000, 10_000);
+        assert_eq!(heartbeats.silence(), 4_000);
+        heartbeats.send(125_000, 10_000);
+        heartbeats.register(126_000);
+        assert_eq!(heartbeats.silence(), 0);
     }
 }

@@ -14,18 +14,18 @@ const RETRIES: u32 = 15;
 
 /// Returns the time after a request in which the command may run. It has ended before the lock's delay is over,
 /// by SIGKILL after `grace` if it must be: a shorter delay leaves it less than the TTL.
-pub(super) fn time(ttl: Duration, delay: Duration, grace: Duration) -> Duration {
+pub(super) fn command_time(ttl: Duration, delay: Duration, grace: Duration) -> Duration {
     ttl.saturating_sub(grace.saturating_sub(delay))
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tenure {
+pub(super) struct LockDeadline {
     ttl: Duration,
     deadline: Instant,
     next: Instant,
 }
 
-impl Tenure {
+impl LockDeadline {
     /// A lock whose request was `sent`.
     pub(super) fn new(ttl: Duration, sent: Instant) -> Self {
         Self {
@@ -50,12 +50,12 @@ impl Tenure {
     }
 
     /// When the command has to end unless the lock is renewed before.
-    pub(super) fn deadline(&self) -> Instant {
+    pub(super) fn time(&self) -> Instant {
         self.deadline
     }
 
     /// When the next renewal is due.
-    pub(super) fn next(&self) -> Instant {
+    pub(super) fn next_renewal(&self) -> Instant {
         self.next
     }
 }
@@ -74,7 +74,7 @@ mod tests {
             (15, 0, 10),
             (3, 0, 0),
         ] {
-            let found = time(seconds(ttl), seconds(delay), seconds(5));
+            let found = command_time(seconds(ttl), seconds(delay), seconds(5));
             assert_eq!(found, seconds(expected), "{ttl} {delay}");
         }
     }
@@ -83,15 +83,19 @@ mod tests {
     fn a_lock_ends_its_ttl_after_the_last_renewal_was_sent() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut tenure = Tenure::new(Duration::from_secs(15), start);
-        assert_eq!((tenure.next(), tenure.deadline()), (at(5), at(15)));
-        tenure.renewed(at(5));
-        assert_eq!((tenure.next(), tenure.deadline()), (at(10), at(20)));
-        tenure.failed(at(11));
-        assert_eq!((tenure.next(), tenure.deadline()), (at(12), at(20)));
-        assert!(!tenure.is_over(at(19)));
-        tenure.failed(at(20));
-        assert_eq!(tenure.next(), at(20), "a retry is not later than the end");
-        assert!(tenure.is_over(at(20)));
+        let mut deadline = LockDeadline::new(Duration::from_secs(15), start);
+        assert_eq!((deadline.next_renewal(), deadline.time()), (at(5), at(15)));
+        deadline.renewed(at(5));
+        assert_eq!((deadline.next_renewal(), deadline.time()), (at(10), at(20)));
+        deadline.failed(at(11));
+        assert_eq!((deadline.next_renewal(), deadline.time()), (at(12), at(20)));
+        assert!(!deadline.is_over(at(19)));
+        deadline.failed(at(20));
+        assert_eq!(
+            deadline.next_renewal(),
+            at(20),
+            "a retry is not later than the end"
+        );
+        assert!(deadline.is_over(at(20)));
     }
 }

@@ -23,7 +23,7 @@ const DELAYS: (Duration, Duration) = (SHORTEST_INTERVAL, LONGEST_DELAY);
 
 /// All look-ups of a task.
 #[derive(Debug, Default)]
-pub struct Board {
+pub struct LookUps {
     entries: BTreeMap<Lookup, Entry>,
 }
 
@@ -58,7 +58,7 @@ pub struct Effect {
     pub problem: bool,
 }
 
-impl Board {
+impl LookUps {
     /// Keeps exactly these look-ups; new ones are due at once.
     ///
     /// # Errors
@@ -192,15 +192,15 @@ mod tests {
         }
     }
 
-    fn board(names: &[&str]) -> Board {
-        let mut board = Board::default();
-        board
+    fn look_ups(names: &[&str]) -> LookUps {
+        let mut look_ups = LookUps::default();
+        look_ups
             .want(
                 Duration::ZERO,
                 &names.iter().map(|name| lookup(name)).collect(),
             )
             .unwrap();
-        board
+        look_ups
     }
 
     const fn s(seconds: u64) -> Duration {
@@ -233,68 +233,68 @@ mod tests {
 
     #[test]
     fn an_answer_counts_as_a_change_if_it_differs() {
-        let mut board = board(&["a"]);
+        let mut look_ups = look_ups(&["a"]);
         let a = lookup("a");
-        assert_eq!(board.take_due(s(0), 9), std::slice::from_ref(&a));
-        assert_eq!(board.take_due(s(0), 9), [], "it is being fetched");
+        assert_eq!(look_ups.take_due(s(0), 9), std::slice::from_ref(&a));
+        assert_eq!(look_ups.take_due(s(0), 9), [], "it is being fetched");
         assert_eq!(
-            board.answered(s(1), &a, names("1", Some(s(100))), 0.0),
+            look_ups.answered(s(1), &a, names("1", Some(s(100))), 0.0),
             DATA
         );
-        assert_eq!(board.next_deadline(), Some(s(101)));
-        assert_eq!(board.take_due(s(101), 9), std::slice::from_ref(&a));
+        assert_eq!(look_ups.next_deadline(), Some(s(101)));
+        assert_eq!(look_ups.take_due(s(101), 9), std::slice::from_ref(&a));
         assert_eq!(
-            board.answered(s(101), &a, names("1", Some(s(100))), 1.0),
+            look_ups.answered(s(101), &a, names("1", Some(s(100))), 1.0),
             NOTHING
         );
         assert_eq!(
-            board.next_deadline(),
+            look_ups.next_deadline(),
             Some(s(191)),
             "the jitter makes it sooner"
         );
-        board.take_due(s(191), 9);
+        look_ups.take_due(s(191), 9);
         let unchanged = Ok(Fetched {
             answer: None,
             again: Some(s(0)),
         });
-        assert_eq!(board.answered(s(191), &a, unchanged, 0.0), NOTHING);
-        assert_eq!(board.next_deadline(), Some(s(192)), "never at once");
-        board.take_due(s(192), 9);
-        assert_eq!(board.answered(s(192), &a, names("2", None), 0.0), DATA);
-        assert_eq!(board.next_deadline(), None);
+        assert_eq!(look_ups.answered(s(191), &a, unchanged, 0.0), NOTHING);
+        assert_eq!(look_ups.next_deadline(), Some(s(192)), "never at once");
+        look_ups.take_due(s(192), 9);
+        assert_eq!(look_ups.answered(s(192), &a, names("2", None), 0.0), DATA);
+        assert_eq!(look_ups.next_deadline(), None);
     }
 
     #[test]
     fn a_failure_keeps_the_answer_and_is_retried_later_and_later() {
-        let mut board = board(&["a"]);
+        let mut look_ups = look_ups(&["a"]);
         let a = lookup("a");
-        board.take_due(s(0), 9);
-        board.answered(s(0), &a, names("1", Some(s(10))), 0.0);
+        look_ups.take_due(s(0), 9);
+        look_ups.answered(s(0), &a, names("1", Some(s(10))), 0.0);
         let mut now = s(10);
         let mut delays = Vec::new();
         for _ in 0..8 {
-            assert_eq!(board.take_due(now, 9).len(), 1);
-            board.answered(now, &a, failed("down"), 0.0);
-            let next = board.next_deadline().unwrap();
+            assert_eq!(look_ups.take_due(now, 9).len(), 1);
+            look_ups.answered(now, &a, failed("down"), 0.0);
+            let next = look_ups.next_deadline().unwrap();
             delays.push((next - now).as_secs());
             now = next;
         }
         assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(board.answers().len(), 1);
-        assert_eq!(board.problems()[&a], "down");
-        board.take_due(now, 9);
-        assert_eq!(board.answered(now, &a, failed("down"), 0.0), NOTHING);
-        board.take_due(now + s(60), 9);
+        assert_eq!(look_ups.answers().len(), 1);
+        assert_eq!(look_ups.problems()[&a], "down");
+        look_ups.take_due(now, 9);
+        assert_eq!(look_ups.answered(now, &a, failed("down"), 0.0), NOTHING);
+        look_ups.take_due(now + s(60), 9);
         assert_eq!(
-            board.answered(now + s(60), &a, failed("sealed"), 0.0),
+            look_ups.answered(now + s(60), &a, failed("sealed"), 0.0),
             PROBLEM
         );
-        board.take_due(now + s(120), 9);
+        look_ups.take_due(now + s(120), 9);
         assert_eq!(
-            board.answered(now + s(120), &a, names("1", None), 0.0),
+            look_ups.answered(now + s(120), &a, names("1", None), 0.0),
             PROBLEM
         );
-        assert!(board.problems().is_empty());
+        assert!(look_ups.problems().is_empty());
     }
 
     #[test]
@@ -306,32 +306,32 @@ mod tests {
 
     #[test]
     fn few_are_fetched_at_a_time() {
-        let mut board = board(&["a", "b", "c"]);
-        assert_eq!(board.take_due(s(0), 2).len(), 2);
-        assert_eq!(board.take_due(s(0), 2).len(), 1);
+        let mut look_ups = look_ups(&["a", "b", "c"]);
+        assert_eq!(look_ups.take_due(s(0), 2).len(), 2);
+        assert_eq!(look_ups.take_due(s(0), 2).len(), 1);
     }
 
     #[test]
     fn look_ups_that_no_template_wants_are_dropped() {
-        let mut board = board(&["a", "b"]);
-        board.take_due(s(0), 9);
-        board
+        let mut look_ups = look_ups(&["a", "b"]);
+        look_ups.take_due(s(0), 9);
+        look_ups
             .want(s(1), &BTreeSet::from([lookup("b"), lookup("c")]))
             .unwrap();
         assert_eq!(
-            board.answered(s(1), &lookup("a"), names("1", None), 0.0),
+            look_ups.answered(s(1), &lookup("a"), names("1", None), 0.0),
             NOTHING
         );
         assert_eq!(
-            board.answered(s(1), &lookup("b"), names("1", None), 0.0),
+            look_ups.answered(s(1), &lookup("b"), names("1", None), 0.0),
             DATA
         );
-        assert_eq!(board.take_due(s(1), 9), [lookup("c")]);
+        assert_eq!(look_ups.take_due(s(1), 9), [lookup("c")]);
         let many = (0..=LOOKUPS_MAX)
             .map(|number| lookup(&number.to_string()))
             .collect();
         assert!(
-            board
+            look_ups
                 .want(s(1), &many)
                 .unwrap_err()
                 .contains("at most 1000")
@@ -340,16 +340,16 @@ mod tests {
 
     #[test]
     fn a_refresh_fetches_all_again_also_those_on_their_way() {
-        let mut board = board(&["a", "b"]);
+        let mut look_ups = look_ups(&["a", "b"]);
         let (a, b) = (lookup("a"), lookup("b"));
-        board.take_due(s(0), 1);
-        board.answered(s(0), &a, names("1", None), 0.0);
-        board.take_due(s(0), 1);
-        board.refresh(s(5));
-        assert_eq!(board.take_due(s(5), 9), [a]);
-        board.answered(s(6), &b, names("1", None), 0.0);
+        look_ups.take_due(s(0), 1);
+        look_ups.answered(s(0), &a, names("1", None), 0.0);
+        look_ups.take_due(s(0), 1);
+        look_ups.refresh(s(5));
+        assert_eq!(look_ups.take_due(s(5), 9), [a]);
+        look_ups.answered(s(6), &b, names("1", None), 0.0);
         assert_eq!(
-            board.take_due(s(6), 9),
+            look_ups.take_due(s(6), 9),
             [b],
             "the answer came by the old way"
         );

@@ -1,11 +1,8 @@
-//! Check of everything ever committed, by a replay of etcd's watch from the first revision.
+//! Check of everything ever committed against the invariants, by a replay of etcd's watch from the first revision.
 
+use invariants::{History, Violation, check_indexes};
 use state::Snapshot;
 use store::{Client, Error};
-
-use crate::history::History;
-use crate::indexes::check_indexes;
-use crate::violation::Violation;
 
 /// The result of a replay.
 #[derive(Clone, Debug)]
@@ -41,15 +38,15 @@ pub async fn check_history(client: &Client) -> Result<Report, Error> {
 
 #[cfg(test)]
 mod tests {
+    use invariants::Fact;
     use model::{Allocation, NodeId};
     use state::Key;
     use store::Writer;
-    use store_test_kit::TestStore;
     use test_kit::builders::{allocation, node, service};
     use test_kit::writes;
 
     use super::*;
-    use crate::Fact;
+    use crate::TestStore;
 
     async fn create(writer: &Writer, alloc: &Allocation) -> u64 {
         let mut txn = writer.txn();

@@ -4,9 +4,9 @@ use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 use hcl_edit::template::{Directive, Element, ForDirective, IfDirective, Template};
 
-use super::eval::{Evaluator, fault};
-use super::scope::Scope;
-use super::value::{Value, to_text, type_name};
+use super::{Evaluator, fault};
+use crate::language::scope::Scope;
+use crate::language::value::{Value, to_text, type_name};
 use crate::source::Fault;
 
 /// Trimming of the text next to a marker with `~`.

@@ -54,7 +54,7 @@ pub enum Answer {
 
 /// All names and answers of a node.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct Subscription {
     entries: BTreeMap<ServiceName, Entry>,
     /// When the gateway last said that all answers are current.
     current_at: Option<Duration>,
@@ -84,7 +84,7 @@ impl Entry {
     }
 }
 
-impl Book {
+impl Subscription {
     /// Returns the newest answer for a name, and asks for it from now on. A new name takes the place of
     /// another if there are too many: of one without instances first, then of the one whose last
     /// question is the oldest.
@@ -174,69 +174,75 @@ mod tests {
 
     #[test]
     fn a_name_is_asked_for_once_and_its_newest_answer_is_kept() {
-        let mut book = Book::default();
-        assert_eq!(book.ask(s(0), &name("web")), None);
-        assert_eq!(book.names(), (1, vec![name("web")]));
-        assert_eq!(book.ask(s(1), &name("web")), None);
-        assert_eq!(book.names().0, 1, "nothing to send");
-        book.apply(s(2), [(name("web"), instances(&["a"]))]);
-        assert_eq!(book.ask(s(3), &name("web")), Some(instances(&["a"])));
-        book.apply(s(4), []);
-        assert_eq!(book.ask(s(5), &name("web")), Some(instances(&["a"])));
+        let mut subscription = Subscription::default();
+        assert_eq!(subscription.ask(s(0), &name("web")), None);
+        assert_eq!(subscription.names(), (1, vec![name("web")]));
+        assert_eq!(subscription.ask(s(1), &name("web")), None);
+        assert_eq!(subscription.names().0, 1, "nothing to send");
+        subscription.apply(s(2), [(name("web"), instances(&["a"]))]);
+        assert_eq!(
+            subscription.ask(s(3), &name("web")),
+            Some(instances(&["a"]))
+        );
+        subscription.apply(s(4), []);
+        assert_eq!(
+            subscription.ask(s(5), &name("web")),
+            Some(instances(&["a"]))
+        );
         let refused = Answer::Refused("no allocation".to_owned());
-        book.apply(s(6), [(name("web"), refused.clone())]);
-        assert_eq!(book.ask(s(7), &name("web")), Some(refused));
+        subscription.apply(s(6), [(name("web"), refused.clone())]);
+        assert_eq!(subscription.ask(s(7), &name("web")), Some(refused));
     }
 
     #[test]
     fn names_without_questions_are_forgotten_those_without_instances_sooner() {
-        let mut book = Book::default();
+        let mut subscription = Subscription::default();
         for it in ["web", "typo"] {
-            book.ask(s(0), &name(it));
+            subscription.ask(s(0), &name(it));
         }
-        book.apply(s(0), [(name("web"), instances(&["a"]))]);
-        book.expire(s(59));
-        assert_eq!(book.names(), (2, vec![name("typo"), name("web")]));
-        book.expire(s(60));
-        assert_eq!(book.names(), (3, vec![name("web")]));
-        book.ask(s(599), &name("web"));
-        book.expire(s(1_198));
-        assert_eq!(book.names().1, [name("web")]);
-        book.expire(s(1_199));
-        assert_eq!(book.names(), (4, vec![]));
-        book.apply(s(1_200), [(name("web"), instances(&["a"]))]);
-        assert_eq!(book.names().1, []);
+        subscription.apply(s(0), [(name("web"), instances(&["a"]))]);
+        subscription.expire(s(59));
+        assert_eq!(subscription.names(), (2, vec![name("typo"), name("web")]));
+        subscription.expire(s(60));
+        assert_eq!(subscription.names(), (3, vec![name("web")]));
+        subscription.ask(s(599), &name("web"));
+        subscription.expire(s(1_198));
+        assert_eq!(subscription.names().1, [name("web")]);
+        subscription.expire(s(1_199));
+        assert_eq!(subscription.names(), (4, vec![]));
+        subscription.apply(s(1_200), [(name("web"), instances(&["a"]))]);
+        assert_eq!(subscription.names().1, []);
     }
 
     #[test]
     fn among_too_many_names_a_new_one_replaces_one_without_instances_then_the_oldest() {
-        let mut book = Book::default();
+        let mut subscription = Subscription::default();
         for number in 0..NAMES_MAX {
-            book.ask(s(number as u64), &name(&format!("n{number:04}")));
+            subscription.ask(s(number as u64), &name(&format!("n{number:04}")));
         }
         let known = (0..NAMES_MAX).filter(|number| *number != 500);
         let known = known.map(|number| (name(&format!("n{number:04}")), instances(&["a"])));
-        book.apply(s(2_000), known);
-        book.ask(s(2_000), &name("new"));
-        let names = book.names().1;
+        subscription.apply(s(2_000), known);
+        subscription.ask(s(2_000), &name("new"));
+        let names = subscription.names().1;
         assert_eq!(names.len(), NAMES_MAX);
         assert!(!names.contains(&name("n0500")) && names.contains(&name("new")));
-        book.apply(s(2_001), [(name("new"), instances(&["a"]))]);
-        book.ask(s(2_002), &name("newer"));
-        let names = book.names().1;
+        subscription.apply(s(2_001), [(name("new"), instances(&["a"]))]);
+        subscription.ask(s(2_002), &name("newer"));
+        let names = subscription.names().1;
         assert!(!names.contains(&name("n0000")) && names.contains(&name("newer")));
     }
 
     #[test]
     fn the_age_is_the_time_since_the_last_message() {
-        let mut book = Book::default();
-        assert_eq!(book.age(s(100)), s(0), "nothing is asked for");
-        book.ask(s(100), &name("web"));
-        assert_eq!(book.age(s(103)), s(3), "no answer yet");
-        book.apply(s(105), [(name("web"), instances(&[]))]);
-        assert_eq!(book.age(s(105)), s(0));
-        assert_eq!(book.age(s(165)), s(60));
-        book.apply(s(166), []);
-        assert_eq!(book.age(s(166)), s(0));
+        let mut subscription = Subscription::default();
+        assert_eq!(subscription.age(s(100)), s(0), "nothing is asked for");
+        subscription.ask(s(100), &name("web"));
+        assert_eq!(subscription.age(s(103)), s(3), "no answer yet");
+        subscription.apply(s(105), [(name("web"), instances(&[]))]);
+        assert_eq!(subscription.age(s(105)), s(0));
+        assert_eq!(subscription.age(s(165)), s(60));
+        subscription.apply(s(166), []);
+        assert_eq!(subscription.age(s(166)), s(0));
     }
 }

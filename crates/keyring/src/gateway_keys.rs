@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use gateway_core::{Core, Error};
 use tokio::sync::watch;
-use workload_identity::{Discovery, KeyEncryptionKeys};
+use workload_identity::{Discovery, Jwks, KeyEncryptionKeys};
 
-use crate::keys;
 use crate::metrics::Metrics;
 use crate::signer::{KeyringFile, Signer};
 
@@ -57,7 +56,8 @@ impl Keyring {
     pub fn serve_documents(&self, issuer: Option<&str>, registry: &service_kit::Metrics) {
         let core = Arc::clone(&self.core);
         registry.serve_json(workload_identity::JWKS_PATH, move || {
-            keys::published(&core.replica.snapshot())
+            let snapshot = core.replica.snapshot();
+            Some(Jwks::of(&snapshot.keyring()?.value).to_json())
         });
         if let Some(issuer) = issuer {
             let document = Discovery::new(issuer).to_json();

@@ -42,7 +42,7 @@ async fn kafila(dev: &Dev, line: &str) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hand_reaches_inside_an_allocation() -> Result<()> {
+async fn files_signals_measurements_and_actions_reach_the_tasks_of_an_allocation() -> Result<()> {
     let dev = Dev::start().await?;
     let api = dev.api()?;
     let file = dev.write("web.hcl", JOB)?;

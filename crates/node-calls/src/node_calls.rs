@@ -1,5 +1,6 @@
 //! The state that all calls of nodes share.
 
+use node_connections::NodeConnections;
 use service_kit::{CancellationToken, Transport};
 
 use crate::metrics::Metrics;
@@ -8,6 +9,8 @@ use crate::metrics::Metrics;
 #[derive(Clone, Debug)]
 pub struct NodeCalls {
     pub transport: Transport,
+    /// The way to nodes that cannot be dialed.
+    pub connections: NodeConnections,
     pub metrics: Metrics,
     /// Ends the relays.
     pub drain: CancellationToken,

@@ -185,23 +185,6 @@ impl Transport {
         channel::connect_lazy_with(&with_tls(address), connector)
     }
 
-    /// As [`Self::connect_lazy`], to one process: with TLS the server proves the role and this name. For
-    /// nodes, which all have the same role.
-    ///
-    /// # Errors
-    /// Those of [`Self::connect_lazy`], and a name that is no DNS label.
-    pub fn connect_lazy_to(
-        &self,
-        address: &str,
-        role: Role,
-        name: &str,
-    ) -> Result<TracedChannel, BadAddress> {
-        match self.connector_to(address, role, name)? {
-            Some(connector) => channel::connect_lazy_with(&with_tls(address), connector),
-            None => channel::connect_lazy(address),
-        }
-    }
-
     /// Returns the connector to one process, which proves the role and this name; `None`: plaintext.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use prost::Message as _;
 /// The messages of this file are the types of the crate `job-fields`.
 const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
 
-const FILES: [&str; 27] = [
+const FILES: [&str; 28] = [
     "kafila/v1/agent.proto",
     "kafila/v1/alloc_file.proto",
     "kafila/v1/allocation.proto",
@@ -35,6 +35,7 @@ const FILES: [&str; 27] = [
     "kafila/internal/v1/liveness.proto",
     "kafila/internal/v1/maintenance.proto",
     "kafila/internal/v1/node.proto",
+    "kafila/internal/v1/node_connections.proto",
     "kafila/internal/v1/plan.proto",
 ];
 

@@ -22,6 +22,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("crates/gateway-core/src", 1_500),
     ("crates/node-gateway/src", 3_500),
     ("crates/node-calls/src", 1_000),
+    ("crates/node-connections/src", 1_000),
     ("crates/keyring/src", 1_000),
     ("crates/variable-locks/src", 1_000),
     ("crates/csi-volumes/src", 750),

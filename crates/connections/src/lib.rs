@@ -2,7 +2,8 @@
 //!
 //! Services and nodes open their gRPC sockets here alone, so that a simulation can replace them. In reading
 //! order: [`Network`] is implemented and [`install`]ed by a simulation; [`Listener`] and [`Stream`] are for
-//! servers; [`connect_lazy`] creates a client's channel.
+//! servers; [`connect_lazy`] creates a client's channel, [`connect`] a connection, and [`channel_over`] a channel
+//! on one. [`MessageStream`] is a connection inside an RPC.
 //!
 //! A simulation has none of the other sockets: those of TLS (`tls::connect`), of etcd's TLS and metrics
 //! (`store::socket`, `store::quota`), of checks of services (`task_runner::probe`), of Vault and Consul
@@ -11,17 +12,22 @@
 mod connector;
 mod exchange;
 mod listener;
+mod message_stream;
 mod network;
 mod stream;
 
 use std::io;
 use std::net::SocketAddr;
 
+use http::Uri;
+use hyper_util::rt::TokioIo;
 use network::installed;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::transport::{Channel, Endpoint};
 
 pub use exchange::exchange;
 pub use listener::{Accept, Listener};
+pub use message_stream::{Incoming, MESSAGES, MessageStream, Messages};
 pub use network::{BoxFuture, Network, install, is_simulated};
 pub use stream::{Io, Stream};
 
@@ -31,6 +37,41 @@ pub fn connect_lazy(endpoint: &Endpoint) -> Channel {
         Some(network) => endpoint.connect_with_connector_lazy(connector::Connector { network }),
         None => endpoint.connect_lazy(),
     }
+}
+
+/// Connects to `host:port`.
+///
+/// # Errors
+/// The host is unknown, or nothing listens there.
+pub async fn connect(authority: &str) -> io::Result<Stream> {
+    let stream = match installed() {
+        Some(network) => Stream::Simulated(network.connect(authority).await?),
+        None => Stream::Tcp(tokio::net::TcpStream::connect(authority).await?),
+    };
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// An open connection: bytes in both directions.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
+/// Returns a channel on an open connection. It does not connect again: its calls fail once the connection has
+/// ended.
+///
+/// # Errors
+/// The connection has ended.
+pub async fn channel_over(
+    endpoint: &Endpoint,
+    stream: Box<dyn ByteStream>,
+) -> Result<Channel, tonic::transport::Error> {
+    let mut stream = Some(TokioIo::new(stream));
+    let connector = tower::service_fn(move |_: Uri| {
+        let stream = stream.take();
+        std::future::ready(stream.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)))
+    });
+    endpoint.connect_with_connector(connector).await
 }
 
 /// Binds a listener; with port 0 the system chooses a port, which `local_addr` returns.

@@ -9,6 +9,7 @@ pub fn changes(old: &Node, new: &Node) -> Vec<&'static str> {
         ("attributes", old.attributes != new.attributes),
         ("cores", old.cores != new.cores),
         ("devices", old.devices != new.devices),
+        ("dial_out", old.dials_out != new.dials_out),
         ("drivers", old.drivers != new.drivers),
         ("host_ip", old.host_ip != new.host_ip),
         ("host_networks", old.host_networks != new.host_networks),

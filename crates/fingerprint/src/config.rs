@@ -32,6 +32,10 @@ macro_rules! config {
                 pub node_class: String = String::new(),
                 /// Free metadata, read in jobs as `${meta.rack}`.
                 pub meta: std::collections::BTreeMap<String, String> = Default::default(),
+                /// Gateways do not dial the node at `listen`: for logs, files, commands and all else they use
+                /// connections that the node opens to them. For nodes behind NAT or a firewall. Without it, gateways
+                /// dial first, and use the node's connections if that fails.
+                pub dial_out: bool = false,
                 /// Address of tasks' ports; by default the source address of the default route.
                 pub host_ip: Option<std::net::IpAddr> = None,
                 /// More addresses for ports, by the alias that a port's `host_network` names, as in

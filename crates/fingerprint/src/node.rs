@@ -106,6 +106,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
         host_volumes: offers.host_volumes.clone(),
         csi_nodes: agent.plugins.nodes.clone(),
         csi_controllers: agent.plugins.controllers.clone(),
+        dials_out: config.dial_out,
         // The servers own the rest.
         computed_class: String::new(),
         status: NodeStatus::Initializing,

@@ -77,6 +77,9 @@ pub struct Node {
     /// Plugin → its controller service on this node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub csi_controllers: BTreeMap<String, CsiPluginInfo>,
+    /// Gateways do not dial `address`: they use connections that the node opens.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dials_out: bool,
     /// Hash of the properties that constraints can refer to and that nodes can share: nodes of one class
     /// are equally feasible.
     pub computed_class: String,

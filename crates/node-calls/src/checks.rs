@@ -23,7 +23,7 @@ pub async fn checks(
     target: &RestartTarget,
 ) -> Result<Vec<v1::AllocationCheck>, Status> {
     let node = &target.node;
-    let mut client = node_call::client(&calls.transport, node)?;
+    let mut client = node_call::client(calls, node).await?;
     let message = NodeChecksRequest {
         alloc_id: target.alloc_id.to_string(),
         secret: node.secret.clone(),

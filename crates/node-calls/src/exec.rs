@@ -69,7 +69,7 @@ pub async fn relay(
             secret: String::new(),
         });
     let messages = stream::once(future::ready(first)).chain(rest);
-    let mut client = node_call::client(&calls.transport, &node)?;
+    let mut client = node_call::client(calls, &node).await?;
     let outputs = match client.exec(with_deadline(messages, NODE_TIMEOUT)).await {
         Ok(response) => response.into_inner(),
         Err(status) if status.code() == Code::Unimplemented => {

@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt as _};
 use gateway_core::GaugeGuard;
 use proto::internal::v1::NodeLogsRequest;
 use proto::v1;
-use service_kit::{Transport, request as with_deadline};
+use service_kit::request as with_deadline;
 use tonic::{Status, Streaming};
 
 use crate::node_call;
@@ -25,7 +25,7 @@ pub async fn relay(
     source: LogSource,
     request: v1::LogsRequest,
 ) -> Result<impl Stream<Item = Result<v1::LogsChunk, Status>> + Send + use<>, Status> {
-    let chunks = ask_node(&calls.transport, &source, request).await?;
+    let chunks = ask_node(calls, &source, request).await?;
     let open = GaugeGuard::new(&calls.metrics.log_relays);
     let drain = calls.drain.clone();
     // Pulled by the caller's connection, so a slow caller slows the node down.
@@ -38,11 +38,11 @@ pub async fn relay(
 }
 
 async fn ask_node(
-    transport: &Transport,
+    calls: &NodeCalls,
     source: &LogSource,
     request: v1::LogsRequest,
 ) -> Result<Streaming<v1::LogsChunk>, Status> {
-    let mut client = node_call::client(transport, &source.node)?;
+    let mut client = node_call::client(calls, &source.node).await?;
     let request = v1::LogsRequest {
         alloc_id: source.alloc_id.to_string(),
         task: source.task.clone(),

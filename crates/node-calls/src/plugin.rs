@@ -26,7 +26,7 @@ pub async fn call<Q: Message, A: Message + Default>(
     (plugin_id, method): (&str, Method),
     request: &Q,
 ) -> Result<A, Status> {
-    let mut client = node_call::client(&calls.transport, node)?;
+    let mut client = node_call::client(calls, node).await?;
     let message = NodeCsiControlRequest {
         plugin_id: plugin_id.to_owned(),
         method: method.name().to_owned(),

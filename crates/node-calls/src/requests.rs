@@ -45,7 +45,7 @@ pub async fn list_files(
     caller: &Caller,
     request: v1::ListFilesRequest,
 ) -> Result<v1::ListFilesResponse, Status> {
-    let (mut client, secret) = open(calls, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node).await?;
     audit(
         caller,
         &target,
@@ -73,7 +73,7 @@ pub async fn get_file(
     target: AllocTarget,
     request: v1::GetFileRequest,
 ) -> Result<v1::GetFileResponse, Status> {
-    let (mut client, secret) = open(calls, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node).await?;
     let request = v1::GetFileRequest {
         alloc_id: target.alloc_id.to_string(),
         ..request
@@ -96,7 +96,7 @@ pub async fn read_file(
     caller: &Caller,
     request: v1::ReadFileRequest,
 ) -> Result<impl Stream<Item = Result<v1::FileChunk, Status>> + Send + use<>, Status> {
-    let (mut client, secret) = open(calls, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node).await?;
     audit(caller, &target, &request.path, "file of an allocation read");
     let request = v1::ReadFileRequest {
         alloc_id: target.alloc_id.to_string(),
@@ -134,7 +134,7 @@ pub async fn signal(
         signal,
     } = asked;
     let node = &target.node;
-    let (mut client, secret) = open(calls, node)?;
+    let (mut client, secret) = open(calls, node).await?;
     info!(%caller, alloc_id = %target.alloc_id, task, signal, "signal asked for");
     let request = v1::SignalAllocationRequest {
         alloc_id: target.alloc_id.to_string(),
@@ -147,13 +147,11 @@ pub async fn signal(
     };
     let sent = client.signal(with_deadline(request, SIGNAL_TIMEOUT)).await;
     match sent {
-        Err(status) if is_unanswered(&status) && !node_call::is_connect_error(&status) => {
-            Err(Status::unknown(format!(
-                "node {} did not answer ({}): {signal} may have been sent; the events of the tasks tell",
-                node.name,
-                status.message()
-            )))
-        }
+        Err(status) if is_unanswered(&status) => Err(Status::unknown(format!(
+            "node {} did not answer ({}): {signal} may have been sent; the events of the tasks tell",
+            node.name,
+            status.message()
+        ))),
         sent => answer(node, "sends signals on request", sent),
     }
 }
@@ -167,7 +165,7 @@ pub async fn alloc_stats(
     target: AllocTarget,
     task: String,
 ) -> Result<v1::GetAllocationStatsResponse, Status> {
-    let (mut client, secret) = open(calls, &target.node)?;
+    let (mut client, secret) = open(calls, &target.node).await?;
     let request = v1::GetAllocationStatsRequest {
         alloc_id: target.alloc_id.to_string(),
         task,
@@ -192,7 +190,7 @@ pub async fn host_stats(
     calls: &NodeCalls,
     node: &AllocNode,
 ) -> Result<v1::GetNodeStatsResponse, Status> {
-    let (mut client, secret) = open(calls, node)?;
+    let (mut client, secret) = open(calls, node).await?;
     let asked = with_deadline(NodeHostStatsRequest { secret }, STATS_TIMEOUT);
     answer(node, "measures its machine", client.host_stats(asked).await)
 }
@@ -205,7 +203,7 @@ pub async fn get_meta(
     calls: &NodeCalls,
     node: &AllocNode,
 ) -> Result<v1::GetNodeMetaResponse, Status> {
-    let (mut client, secret) = open(calls, node)?;
+    let (mut client, secret) = open(calls, node).await?;
     let asked = with_deadline(NodeGetMetaRequest { secret }, META_TIMEOUT);
     answer(node, "has dynamic metadata", client.get_meta(asked).await)
 }
@@ -220,7 +218,7 @@ pub async fn apply_meta(
     caller: &Caller,
     request: v1::ApplyNodeMetaRequest,
 ) -> Result<v1::ApplyNodeMetaResponse, Status> {
-    let (mut client, secret) = open(calls, node)?;
+    let (mut client, secret) = open(calls, node).await?;
     let set: Vec<&String> = request.set.keys().collect();
     info!(%caller, node_id = %node.id, ?set, unset = ?request.unset, "node metadata changed");
     let request = NodeApplyMetaRequest {
@@ -240,18 +238,18 @@ pub async fn refresh(
     node: &AllocNode,
     caller: &Caller,
 ) -> Result<v1::RefreshNodeResponse, Status> {
-    let (mut client, secret) = open(calls, node)?;
+    let (mut client, secret) = open(calls, node).await?;
     info!(%caller, node_id = %node.id, "fingerprint of a node asked for");
     let asked = with_deadline(NodeRefreshRequest { secret }, REFRESH_TIMEOUT);
     answer(node, "refreshes on request", client.refresh(asked).await)
 }
 
 /// Returns a client of the node, and the node's secret.
-fn open(
+async fn open(
     calls: &NodeCalls,
     node: &AllocNode,
 ) -> Result<(NodeFilesClient<TracedChannel>, String), Status> {
-    let client = node_call::client(&calls.transport, node)?;
+    let client = node_call::client(calls, node).await?;
     Ok((client, node.secret.clone()))
 }
 

@@ -23,7 +23,10 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The node cannot be reached, refuses, or does not answer, which leaves the outcome open.
 pub async fn restart(calls: &NodeCalls, target: &RestartTarget) -> Result<Vec<String>, Status> {
     let node = &target.node;
-    let mut client = node_call::client(&calls.transport, node)?;
+    let mut client = node_call::client(calls, node).await.map_err(|status| {
+        let message = format!("{}; nothing was restarted", status.message());
+        Status::with_details(status.code(), message, status.details().to_vec().into())
+    })?;
     let (task, all_tasks) = target.scope.to_request();
     let message = NodeRestartRequest {
         alloc_id: target.alloc_id.to_string(),
@@ -38,10 +41,6 @@ pub async fn restart(calls: &NodeCalls, target: &RestartTarget) -> Result<Vec<St
     };
     let name = &node.name;
     Err(match status.code() {
-        Code::Unavailable if node_call::is_connect_error(&status) => {
-            let reason = format!("{}; nothing was restarted", status.message());
-            node_call::unreachable(node, reason)
-        }
         _ if is_unanswered(&status) => Status::unknown(format!(
             "node {name} did not answer ({}): the tasks of allocation {} may have been restarted; \
                  their events tell",

@@ -16,10 +16,12 @@ use model::{Indexed, Node};
 use proto::duration_to_wire;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, CsiMountsRequest, CsiMountsResponse, HeartbeatRequest, HeartbeatResponse,
-    LookUpRequest, LookUpResponse, NewerReport, RegisterNodeRequest, RegisterNodeResponse,
-    ReportAllocationsRequest, ReportAllocationsResponse, SignIdentitiesRequest,
-    SignIdentitiesResponse, WatchAllocationsRequest, WatchServicesRequest, WatchServicesResponse,
+    AllocationsUpdate, AwaitConnectionsRequest, AwaitConnectionsResponse, CsiMountsRequest,
+    CsiMountsResponse, HeartbeatRequest, HeartbeatResponse, LookUpRequest, LookUpResponse,
+    NewerReport, OpenConnectionRequest, OpenConnectionResponse, RegisterNodeRequest,
+    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest, WatchServicesRequest,
+    WatchServicesResponse,
 };
 use service_kit::current_trace_parent;
 use state::Snapshot;
@@ -55,6 +57,10 @@ impl NodeSessions for NodeApi {
         Pin<Box<dyn Stream<Item = Result<AllocationsUpdate, Status>> + Send>>;
     type WatchServicesStream =
         Pin<Box<dyn Stream<Item = Result<WatchServicesResponse, Status>> + Send>>;
+    type AwaitConnectionsStream =
+        Pin<Box<dyn Stream<Item = Result<AwaitConnectionsResponse, Status>> + Send>>;
+    type OpenConnectionStream =
+        Pin<Box<dyn Stream<Item = Result<OpenConnectionResponse, Status>> + Send>>;
 
     async fn register(
         &self,
@@ -160,9 +166,7 @@ impl NodeSessions for NodeApi {
     ) -> Result<Response<Self::WatchServicesStream>, Status> {
         let caller = Caller::of(request.extensions());
         let mut requests = request.into_inner();
-        let first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("no request came"))??;
-        let first = first.ok_or_else(|| Status::invalid_argument("the stream has no request"))?;
+        let first = read_first(&mut requests).await?;
         let node = self
             .open_session(&caller, &first.node_id, &first.secret)
             .await?;
@@ -170,6 +174,43 @@ impl NodeSessions for NodeApi {
         let responses = service_watch::open(gateway, node.value.id, first, requests)?;
         Ok(Response::new(Box::pin(responses)))
     }
+
+    async fn await_connections(
+        &self,
+        request: Request<AwaitConnectionsRequest>,
+    ) -> Result<Response<Self::AwaitConnectionsStream>, Status> {
+        let caller = Caller::of(request.extensions());
+        let AwaitConnectionsRequest { node_id, secret } = request.into_inner();
+        let node = self.open_session(&caller, &node_id, &secret).await?;
+        let connections = &self.gateway.node_calls.connections;
+        let requests = connections.await_connections(node.value.id);
+        Ok(Response::new(Box::pin(requests)))
+    }
+
+    async fn open_connection(
+        &self,
+        request: Request<Streaming<OpenConnectionRequest>>,
+    ) -> Result<Response<Self::OpenConnectionStream>, Status> {
+        let caller = Caller::of(request.extensions());
+        let mut requests = request.into_inner();
+        let first = read_first(&mut requests).await?;
+        let node = self
+            .open_session(&caller, &first.node_id, &first.secret)
+            .await?;
+        let connections = &self.gateway.node_calls.connections;
+        let responses = connections.accept(node.value.id, &first.connection_id, requests)?;
+        Ok(Response::new(Box::pin(responses)))
+    }
+}
+
+/// Returns the first request of a stream.
+///
+/// # Errors
+/// It does not come.
+async fn read_first<T>(requests: &mut Streaming<T>) -> Result<T, Status> {
+    let first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()).await;
+    let first = first.map_err(|_| Status::deadline_exceeded("no request came"))??;
+    first.ok_or_else(|| Status::invalid_argument("the stream has no request"))
 }
 
 impl NodeApi {

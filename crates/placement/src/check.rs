@@ -250,6 +250,7 @@ pub(crate) mod tests {
             drain: None,
             last_drain: None,
             lacks_evals: false,
+            dials_out: false,
             events: Vec::new(),
             host_networks: BTreeMap::new(),
             cores: BTreeMap::new(),

@@ -66,6 +66,7 @@ fn read(wire: v1::Node) -> Read<Node> {
         csi_nodes: each_value(wire.csi_nodes, csi::read_plugin).at("csi_nodes")?,
         csi_controllers: each_value(wire.csi_controllers, csi::read_plugin)
             .at("csi_controllers")?,
+        dials_out: wire.dials_out,
         computed_class: wire.computed_class,
         status: optional_word(&wire.status, &STATUSES, NodeStatus::as_str)
             .at("status")?
@@ -244,6 +245,7 @@ impl From<&Node> for v1::Node {
                 .collect(),
             csi_nodes: csi::plugins(&node.csi_nodes),
             csi_controllers: csi::plugins(&node.csi_controllers),
+            dials_out: node.dials_out,
             computed_class: node.computed_class.clone(),
             status: node.status.as_str().to_owned(),
             status_description: node.status_description.clone(),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use connections::{ByteStream, MessageStream};
 use tonic::metadata::{AsciiMetadataValue, MetadataMap};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -13,11 +14,15 @@ use crate::trace_parent::{TRACE_PARENT, current_trace_parent};
 
 /// The time limit for opening a connection: a machine that answers does so in milliseconds, and a
 /// caller wants the time to try another.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval of probes on a silent connection, and the time limit of a probe: a peer that
 /// vanished without closing is noticed within 6 s, before the deadline of an RPC.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Window of HTTP/2 for a connection inside an RPC. A process that passes the bytes on can hold all of them, so
+/// that a slow receiver delays no other RPC on the outer connection, whose own window is twice as large.
+/// It allows 10 MB/s over 50 ms.
+pub const RPC_WINDOW: u32 = 512 * 1024;
 
 /// An address that cannot be dialed.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +76,37 @@ pub fn connect_lazy_with(
 ) -> Result<TracedChannel, BadAddress> {
     let channel = endpoint(address)?.connect_with_connector_lazy(connector);
     Ok(InterceptedService::new(channel, TraceInterceptor))
+}
+
+/// Returns a channel on an open connection.
+///
+/// # Errors
+/// The connection has ended.
+pub async fn channel_over(
+    stream: Box<dyn ByteStream>,
+) -> Result<TracedChannel, tonic::transport::Error> {
+    let channel = connections::channel_over(&unnamed_endpoint(), stream).await?;
+    Ok(InterceptedService::new(channel, TraceInterceptor))
+}
+
+/// Returns a channel on a connection inside an RPC. Less than [`RPC_WINDOW`] bytes are on their way to this
+/// process at any time.
+///
+/// # Errors
+/// The connection has ended.
+pub async fn channel_inside_rpc(
+    stream: MessageStream,
+) -> Result<TracedChannel, tonic::transport::Error> {
+    let endpoint = unnamed_endpoint()
+        .initial_stream_window_size(RPC_WINDOW)
+        .initial_connection_window_size(RPC_WINDOW);
+    let channel = connections::channel_over(&endpoint, Box::new(stream)).await?;
+    Ok(InterceptedService::new(channel, TraceInterceptor))
+}
+
+/// Returns the endpoint of an open connection. The server at its other end does not look at the host.
+fn unnamed_endpoint() -> Endpoint {
+    endpoint("http://connection").expect("a valid address")
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, BadAddress> {

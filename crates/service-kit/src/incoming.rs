@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use connections::Listener;
+use connections::{ByteStream, Listener};
 use futures::Stream;
 use identity::{Identity, Peer};
 use tls::Credentials;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep, timeout};
 use tonic::transport::server::Connected;
@@ -42,6 +42,15 @@ pub struct Incoming {
     transport: Transport,
     handshakes: JoinSet<Option<Connection>>,
     anonymous: Arc<Semaphore>,
+    /// Connections that do not come from the listener; `None`: there are none.
+    opened: Option<mpsc::Receiver<Opened>>,
+}
+
+/// A connection that this process has opened, and on which the other end sends the requests.
+pub struct Opened {
+    pub stream: Box<dyn ByteStream>,
+    /// The other end: see [`Transport::peer_of`].
+    pub peer: Peer,
 }
 
 impl Incoming {
@@ -51,6 +60,29 @@ impl Incoming {
             transport,
             handshakes: JoinSet::new(),
             anonymous: Arc::new(Semaphore::new(MAX_ANONYMOUS)),
+            opened: None,
+        }
+    }
+
+    /// Yields the connections that this process opens, too.
+    #[must_use]
+    pub fn with_opened(self, opened: mpsc::Receiver<Opened>) -> Self {
+        Self {
+            opened: Some(opened),
+            ..self
+        }
+    }
+
+    fn poll_opened(&mut self, context: &mut Context<'_>) -> Poll<Connection> {
+        let Some(opened) = &mut self.opened else {
+            return Poll::Pending;
+        };
+        match ready!(opened.poll_recv(context)) {
+            Some(opened) => Poll::Ready(Connection::Opened(opened)),
+            None => {
+                self.opened = None;
+                Poll::Pending
+            }
         }
     }
 
@@ -72,6 +104,9 @@ impl Stream for Incoming {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        if let Poll::Ready(connection) = this.poll_opened(context) {
+            return Poll::Ready(Some(Ok(connection)));
+        }
         loop {
             while let Poll::Ready(Some(ended)) = this.handshakes.poll_join_next(context) {
                 if let Ok(Some(connection)) = ended {
@@ -156,6 +191,7 @@ pub enum Connection {
     Plaintext(connections::Stream),
     Secured(Box<tls::ServerStream>, Identity),
     Anonymous(Box<Anonymous>),
+    Opened(Opened),
 }
 
 /// A connection of a client without a certificate, which ends after [`ANONYMOUS_LIFETIME`].
@@ -186,6 +222,7 @@ impl Connected for Connection {
             Self::Plaintext(_) => Peer::Development,
             Self::Secured(_, identity) => Peer::Certified(identity.clone()),
             Self::Anonymous(_) => Peer::Anonymous,
+            Self::Opened(it) => it.peer.clone(),
         }
     }
 }
@@ -200,6 +237,7 @@ impl AsyncRead for Connection {
             Self::Plaintext(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Secured(stream, _) => Pin::new(stream).poll_read(context, buffer),
             Self::Anonymous(it) => it.poll_read(context, buffer),
+            Self::Opened(it) => Pin::new(&mut it.stream).poll_read(context, buffer),
         }
     }
 }
@@ -214,6 +252,7 @@ impl AsyncWrite for Connection {
             Self::Plaintext(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Secured(stream, _) => Pin::new(stream).poll_write(context, bytes),
             Self::Anonymous(it) => Pin::new(&mut it.stream).poll_write(context, bytes),
+            Self::Opened(it) => Pin::new(&mut it.stream).poll_write(context, bytes),
         }
     }
 
@@ -222,6 +261,7 @@ impl AsyncWrite for Connection {
             Self::Plaintext(stream) => Pin::new(stream).poll_flush(context),
             Self::Secured(stream, _) => Pin::new(stream).poll_flush(context),
             Self::Anonymous(it) => Pin::new(&mut it.stream).poll_flush(context),
+            Self::Opened(it) => Pin::new(&mut it.stream).poll_flush(context),
         }
     }
 
@@ -230,6 +270,7 @@ impl AsyncWrite for Connection {
             Self::Plaintext(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Secured(stream, _) => Pin::new(stream).poll_shutdown(context),
             Self::Anonymous(it) => Pin::new(&mut it.stream).poll_shutdown(context),
+            Self::Opened(it) => Pin::new(&mut it.stream).poll_shutdown(context),
         }
     }
 
@@ -242,6 +283,7 @@ impl AsyncWrite for Connection {
             Self::Plaintext(stream) => Pin::new(stream).poll_write_vectored(context, slices),
             Self::Secured(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
             Self::Anonymous(it) => Pin::new(&mut it.stream).poll_write_vectored(context, slices),
+            Self::Opened(it) => Pin::new(&mut it.stream).poll_write_vectored(context, slices),
         }
     }
 
@@ -250,6 +292,7 @@ impl AsyncWrite for Connection {
             Self::Plaintext(stream) => stream.is_write_vectored(),
             Self::Secured(stream, _) => stream.is_write_vectored(),
             Self::Anonymous(it) => it.stream.is_write_vectored(),
+            Self::Opened(it) => it.stream.is_write_vectored(),
         }
     }
 }

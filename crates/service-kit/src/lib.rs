@@ -6,8 +6,8 @@
 //! [`telemetry`] starts logs and traces, [`logs`] serves logs to remote readers, [`trace_parent`] carries a trace across processes;
 //! [`metrics`] is the registry and its HTTP server, `documents` are further answers of that, [`nomad_names`] the names that operators of Nomad know; [`server`] assembles a gRPC server with
 //! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`]
-//! accepts connections; [`channel`] reaches other services, with [`Backoff`] between attempts;
-//! [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
+//! accepts connections; [`channel`] reaches other services, with [`Backoff`] between attempts, and [`dial`]
+//! opens a connection for one; [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
 //! [`version()`] is what it reports of itself; [`clock`] and [`ids`] are the only sources of time and randomness.
 
 mod abortable;
@@ -16,6 +16,7 @@ pub mod address;
 pub mod channel;
 pub mod clock;
 pub mod config;
+pub mod dial;
 mod documents;
 pub mod drain;
 pub mod ids;
@@ -39,7 +40,7 @@ pub use channel::{TraceInterceptor, TracedChannel, connect_lazy, request};
 pub use clock::{Clock, SteadyClock};
 pub use config::{ConfigError, load};
 pub use ids::IdSource;
-pub use incoming::Incoming;
+pub use incoming::{Incoming, Opened};
 pub use logs::Logs;
 pub use metrics::Metrics;
 pub use run::run_service;

@@ -180,26 +180,32 @@ impl Transport {
             return channel::connect_lazy(address);
         };
         let expected = Identity::new(role, &secured.region, "any");
-        secured.connect_lazy(address, expected.ok().map(|expected| expected.dns_name()))
+        let dns_name = expected.ok().map(|expected| expected.dns_name());
+        let connector = secured.connector(address, dns_name)?;
+        channel::connect_lazy_with(&with_tls(address), connector)
     }
 
-    /// As [`Self::connect_lazy`], to one process: with TLS the server proves the role and this name. For
-    /// nodes, which all have the same role.
+    /// Returns the connector to one process, which proves the role and this name; `None`: plaintext.
     ///
     /// # Errors
-    /// Those of [`Self::connect_lazy`], and a name that is no DNS label.
-    pub fn connect_lazy_to(
+    /// `address` needs TLS and this process has none, or the name is no DNS label.
+    pub(crate) fn connector_to(
         &self,
         address: &str,
         role: Role,
         name: &str,
-    ) -> Result<TracedChannel, BadAddress> {
+    ) -> Result<Option<Connector>, BadAddress> {
         let Some(secured) = &self.secured else {
-            return channel::connect_lazy(address);
+            return match address.starts_with("https://") {
+                true => Err(BadAddress::NeedsTls {
+                    address: address.to_owned(),
+                }),
+                false => Ok(None),
+            };
         };
         let expected = Identity::new(role, &secured.region, name);
         let own_name = expected.ok().and_then(|expected| expected.own_dns_name());
-        secured.connect_lazy(address, own_name)
+        secured.connector(address, own_name).map(Some)
     }
 
     /// Returns the address to announce, given the one that was bound: with the scheme of this
@@ -238,17 +244,12 @@ impl Transport {
 }
 
 impl Secured {
-    /// Returns a channel to the server with this DNS name in its certificate.
-    fn connect_lazy(
-        &self,
-        address: &str,
-        dns_name: Option<String>,
-    ) -> Result<TracedChannel, BadAddress> {
+    /// Returns a connector to the server with this DNS name in its certificate.
+    fn connector(&self, address: &str, dns_name: Option<String>) -> Result<Connector, BadAddress> {
         let name = dns_name
             .and_then(|name| tls::ServerName::try_from(name).ok())
             .ok_or_else(|| BadAddress::name(address))?;
-        let connector = Connector::new(self.credentials.clone(), Expect::Name(name));
-        channel::connect_lazy_with(&with_tls(address), connector)
+        Ok(Connector::new(self.credentials.clone(), Expect::Name(name)))
     }
 }
 

@@ -221,6 +221,7 @@ fn machine(id: u128, rack: u8, eligible: bool) -> Node {
         drain: None,
         last_drain: None,
         lacks_evals: false,
+        dials_out: false,
         events: Vec::new(),
         host_networks: BTreeMap::new(),
         cores: BTreeMap::new(),

@@ -51,6 +51,7 @@ pub fn node(number: u128) -> Node {
         host_volumes: BTreeMap::new(),
         csi_nodes: Default::default(),
         csi_controllers: Default::default(),
+        dials_out: false,
         computed_class: "v1:plain".into(),
         status: NodeStatus::Ready,
         status_description: String::new(),

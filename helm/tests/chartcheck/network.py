@@ -14,11 +14,14 @@ SERVED_BY = {
     "NodeSessions": "api-gateway",
     "NodeFiles": "client-node",
     "NodeIntroductions": "api-gateway",
+    "NodeConnections": "api-gateway",
 }
 # A library of the sources -> the component that mounts it.
 MOUNTED_IN = {
     "node-calls": "api-gateway",
+    "node-connections": "api-gateway",
     "node-gateway": "api-gateway",
+    "dial-out": "client-node",
     "gateway-calls": "client-node",
     "gateway-sources": "client-node",
     "node-introduction": "client-node",

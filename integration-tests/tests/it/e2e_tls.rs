@@ -2,6 +2,7 @@
 //! the rights of its role only.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -29,6 +30,7 @@ const ROLES: [&str; 6] = [
 struct Secured {
     directory: tempfile::TempDir,
     address: String,
+    ip: Ipv4Addr,
     /// The address of the scheduler-worker, whose certificate names its host as the gateway's does.
     worker: String,
     processes: BTreeMap<&'static str, Process>,
@@ -67,6 +69,7 @@ impl Secured {
 
         let mut suite = Self {
             address: format!("{ip}:4646"),
+            ip,
             worker: String::new(),
             processes: BTreeMap::new(),
             _etcd: etcd,
@@ -81,13 +84,22 @@ impl Secured {
             let settings = [endpoint, format!("listen.grpc={ip}:{port}")];
             suite.spawn(service, &format!("global-{role}"), &settings)?;
         }
-        let settings = [
-            format!("gateways={}", suite.address),
-            format!("listen.grpc={ip}:4800"),
-            format!("data_dir={}", suite.directory.path().join("data").display()),
-        ];
-        suite.spawn("client-node", &format!("global-node-{NODE}"), &settings)?;
+        suite.start_node(&[])?;
         Ok(suite)
+    }
+
+    /// Starts the node, again if it runs, with further settings.
+    fn start_node(&mut self, more: &[String]) -> Result<()> {
+        if let Some(running) = self.processes.remove("client-node") {
+            running.kill();
+        }
+        let mut settings = vec![
+            format!("gateways={}", self.address),
+            format!("listen.grpc={}:4800", self.ip),
+            format!("data_dir={}", self.directory.path().join("data").display()),
+        ];
+        settings.extend_from_slice(more);
+        self.spawn("client-node", &format!("global-node-{NODE}"), &settings)
     }
 
     fn spawn(&mut self, service: &'static str, files: &str, settings: &[String]) -> Result<()> {
@@ -166,12 +178,12 @@ async fn a_suite_with_certificates_runs_a_job_and_refuses_other_roles() -> Resul
     if !test_kit::etcd::available() {
         return Ok(());
     }
-    let suite = Secured::start().await?;
-    let played = play(&suite).await;
+    let mut suite = Secured::start().await?;
+    let played = play(&mut suite).await;
     played.with_context(|| suite.logs())
 }
 
-async fn play(suite: &Secured) -> Result<()> {
+async fn play(suite: &mut Secured) -> Result<()> {
     let operator = Some("global-operator");
     eventually(TIMEOUT, || async {
         let nodes = suite.kafila(operator, &["node", "status"]).await?;
@@ -186,6 +198,20 @@ async fn play(suite: &Secured) -> Result<()> {
     suite.kafila(operator, &["job", "run", &job]).await?.ok()?;
     // The gateway fetches the log from the node, over TLS, too.
     eventually(TIMEOUT, || async {
+        let logs = suite.kafila(operator, &["alloc", "logs", "-job", "hello"]);
+        let logs = logs.await?;
+        ensure!(logs.stdout.contains("hello over TLS"), "{logs:?}");
+        Ok(())
+    })
+    .await?;
+
+    // The same over a connection that the node opens, on which it knows the gateway's role.
+    let nowhere = "listen.advertise=192.0.2.7:4800".to_owned();
+    suite.start_node(&[nowhere, "dial_out=true".to_owned()])?;
+    eventually(TIMEOUT, || async {
+        let shown = suite.kafila(operator, &["node", "status", "-json", NODE]);
+        let shown = shown.await?;
+        ensure!(shown.stdout.contains("https://192.0.2.7:4800"), "{shown:?}");
         let logs = suite.kafila(operator, &["alloc", "logs", "-job", "hello"]);
         let logs = logs.await?;
         ensure!(logs.stdout.contains("hello over TLS"), "{logs:?}");

@@ -14,6 +14,7 @@ mod e2e_consul;
 mod e2e_csi;
 mod e2e_dev;
 mod e2e_devices;
+mod e2e_dial_out;
 mod e2e_drain;
 mod e2e_durations;
 mod e2e_environment;

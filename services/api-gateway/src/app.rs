@@ -9,6 +9,7 @@ use csi_volumes::CsiVolumes;
 use gateway_core::Core;
 use keyring::{Keyring, KeyringFile};
 use node_calls::NodeCalls;
+use node_connections::NodeConnections;
 use node_gateway::{Mounted, NodeCa, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
 use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
@@ -192,8 +193,16 @@ fn gateway(
         .register(node_gateway::metrics::Metrics::register);
     let keyring_metrics = host.metrics.register(keyring::Metrics::register);
     let keyring = Arc::new(Keyring::new(Arc::clone(&core), keyring, keyring_metrics));
+    let connections = NodeConnections::new(
+        Arc::clone(&core),
+        host.address().to_owned(),
+        host.transport().clone(),
+        host.metrics.register(node_connections::Metrics::register),
+        drain.clone(),
+    );
     let node_calls = NodeCalls {
         transport: host.transport().clone(),
+        connections,
         metrics: host.metrics.register(node_calls::Metrics::register),
         drain: drain.clone(),
     };

@@ -33,7 +33,9 @@ mod variables;
 mod volumes;
 
 use gateway_core::MAX_REQUEST_BYTES;
-use proto::internal::v1::{node_introductions_server, node_sessions_server};
+use proto::internal::v1::{
+    node_connections_server, node_introductions_server, node_sessions_server,
+};
 use proto::v1::agent_server::{self, AgentServer};
 use proto::v1::allocations_server::{self, AllocationsServer};
 use proto::v1::csi_volumes_server::{self, CsiVolumesServer};
@@ -55,7 +57,7 @@ use crate::gateway::Shared;
 use crate::grpc::query::Api;
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 17] = [
+pub(crate) const RPC_SERVICES: [&str; 18] = [
     agent_server::SERVICE_NAME,
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
@@ -73,12 +75,15 @@ pub(crate) const RPC_SERVICES: [&str; 17] = [
     csi_volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
     node_introductions_server::SERVICE_NAME,
+    node_connections_server::SERVICE_NAME,
 ];
 
 /// Returns all services of a gateway.
 pub fn routes(gateway: Shared) -> Routes {
     let nodes = node_gateway::grpc::service(gateway.node.clone());
     let introductions = node_gateway::introduction::service(gateway.node.clone());
+    let connections =
+        node_connections::relay_service::service(gateway.node_calls.connections.clone());
     let api = Api { gateway };
     Routes::new(JobsServer::new(api.clone()).max_decoding_message_size(MAX_REQUEST_BYTES))
         .add_service(AgentServer::new(api.clone()))
@@ -97,4 +102,5 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(CsiVolumesServer::new(api))
         .add_service(nodes)
         .add_service(introductions)
+        .add_service(connections)
 }

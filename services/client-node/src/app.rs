@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fingerprint::Offers;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, OptionFuture};
 use gateway_calls::Gateways;
 use gateway_sources::GatewaySources;
 use identity::Role;
@@ -51,6 +51,8 @@ use crate::{SERVICE, session};
 const LAST_REPORTS_LIMIT: Duration = Duration::from_secs(2);
 /// Requests that wait for a look at the machine, which takes up to seconds. Each gets one of its own.
 const REFRESHES: usize = 4;
+/// Connections that the node has opened and its server has not taken yet, which it does at once.
+const OPENED: usize = 8;
 /// The address of a node without a server: the discard port (RFC 863).
 const NO_SERVER: &str = "http://127.0.0.1:9";
 
@@ -362,8 +364,15 @@ impl App {
         self.registry.set_ready(true);
         let registry = self.registry.clone();
         let watching = watch_state(&self.context, &registry, &drain, &ended);
+        let (server, opened) = mpsc::channel(OPENED);
+        // A simulated node has no server.
+        let dialing = self.listeners.as_ref().map(|listeners| {
+            let peer = listeners.transport.peer_of(Role::Gateway);
+            session::dial_out(&session, (server, peer), drain.clone())
+        });
         let serving = serve_all(
             self.listeners,
+            opened,
             files,
             self.registry,
             self.config.shutdown_grace_period,
@@ -407,7 +416,7 @@ impl App {
             self.machine.driver_plugins.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), (), (), (), (), _) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
@@ -418,7 +427,8 @@ impl App {
             naming,
             hearing,
             registering,
-            ending
+            ending,
+            OptionFuture::from(dialing)
         );
         served.and(watched)
     }

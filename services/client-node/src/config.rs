@@ -30,7 +30,7 @@ fingerprint::config! {
         /// Directory of the node's identity, state and allocations. Without one nothing survives a
         /// restart and only `mock_driver` is available, for simulations.
         pub data_dir: Option<PathBuf> = None,
-        /// Address of the node's own server (logs); gateways have to reach it.
+        /// Address of the node's own server (logs, files, commands). Gateways dial it unless `dial_out` is set.
         pub listen: ListenConfig = ListenConfig::default(),
         pub tls: TlsConfig = TlsConfig::default(),
         pub introduction: IntroductionConfig = IntroductionConfig::default(),

@@ -20,6 +20,7 @@ pub struct Metrics {
     pub report_failures: Counter,
     pub reports_pending: Gauge,
     pub gc_collected: Counter,
+    pub dial_out: dial_out::Metrics,
     pub introduction: node_introduction::Metrics,
     pub local_state: local_state::Metrics,
     pub log_streams: Gauge,
@@ -101,6 +102,7 @@ impl Metrics {
             "Failed commits to the local state",
             &all.local_state.failures,
         );
+        all.dial_out = dial_out::Metrics::register(registry);
         all.introduction = node_introduction::Metrics::register(registry);
         all.tasks = task_runner::Metrics::register(registry);
         all.artifacts = artifact_fetch::Metrics::register(registry);

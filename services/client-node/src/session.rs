@@ -3,8 +3,8 @@
 //! Five loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
 //! loop of [`reports`]. All but the registration wait for the first registration. The crate
-//! `gateway_calls` calls the gateways; the subscription to services is in `gateway_sources`. [`shared`] is
-//! the loops' state.
+//! `gateway_calls` calls the gateways; the subscription to services is in `gateway_sources`, the connections that
+//! the node opens are in `dial_out`. [`shared`] is the loops' state.
 
 mod heartbeat;
 mod register;
@@ -12,8 +12,11 @@ mod reports;
 pub(crate) mod shared;
 mod watch;
 
+use dial_out::DialOut;
 use gateway_sources::Subscription;
-use service_kit::CancellationToken;
+use identity::Peer;
+use service_kit::{CancellationToken, Opened};
+use tokio::sync::mpsc;
 
 use self::shared::Session;
 
@@ -26,6 +29,26 @@ pub(crate) async fn run(session: &Session, ended: CancellationToken) {
         reports::run(&session.context, &session.gateways, ended.clone()),
         look_services_up(session, ended.clone()),
     );
+}
+
+/// Opens connections for gateways until `drain`; `server` serves on them, and gateways are `peer` to it.
+pub(crate) async fn dial_out(
+    session: &Session,
+    (server, peer): (mpsc::Sender<Opened>, Peer),
+    drain: CancellationToken,
+) {
+    if session.registered(&drain).await.is_none() {
+        return;
+    }
+    let context = &session.context;
+    let dialing = DialOut {
+        gateways: &session.gateways,
+        identity: &context.identity,
+        server,
+        peer,
+        metrics: &context.metrics.dial_out,
+    };
+    dialing.run(context.tasks.ids.rng(), drain).await;
 }
 
 /// Keeps the services that the node looks up until `ended`.

@@ -10,7 +10,21 @@ pub struct AllocNode {
     pub id: NodeId,
     pub name: String,
     pub address: String,
+    /// Gateways do not dial the address.
+    pub dials_out: bool,
     pub secret: String,
+}
+
+impl From<&Node> for AllocNode {
+    fn from(node: &Node) -> Self {
+        Self {
+            id: node.id,
+            name: node.name.clone(),
+            address: node.address.clone(),
+            dials_out: node.dials_out,
+            secret: node.secret.clone(),
+        }
+    }
 }
 
 /// The reason why the node of an allocation cannot answer a request.
@@ -81,12 +95,7 @@ impl AllocNode {
                 status: node.status.as_str(),
             });
         }
-        Ok(Self {
-            id: node.id,
-            name: node.name.clone(),
-            address: node.address.clone(),
-            secret: node.secret.clone(),
-        })
+        Ok(node.into())
     }
 }
 

@@ -28,6 +28,8 @@ fn allowed(name: &str) -> Vec<Role> {
 #[case::deliveries("kafila.internal.v1.EvalBroker/Ack", &[Role::Worker])]
 #[case::nodes("kafila.internal.v1.NodeSessions/ReportAllocations", &[Role::Node])]
 #[case::services_of_nodes("kafila.internal.v1.NodeSessions/WatchServices", &[Role::Node])]
+#[case::connections_of_nodes("kafila.internal.v1.NodeSessions/OpenConnection", &[Role::Node])]
+#[case::connections_of_gateways("kafila.internal.v1.NodeConnections/Relay", &[Role::Gateway])]
 #[case::tokens_of_tasks("kafila.internal.v1.NodeSessions/SignIdentities", &[Role::Node])]
 #[case::rotation_of_keys("kafila.v1.Operator/RotateSigningKey", &[Role::Operator])]
 #[case::volumes_of_nodes("kafila.internal.v1.NodeSessions/CsiMounts", &[Role::Node])]

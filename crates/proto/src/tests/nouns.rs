@@ -316,6 +316,7 @@ pub(super) fn node(draw: &mut Draw) -> Node {
         }),
         csi_nodes: draw.map(plugin),
         csi_controllers: draw.map(plugin),
+        dials_out: draw.flag(),
         computed_class: draw.text(),
         status: draw.one_of(&[
             NodeStatus::Initializing,

@@ -131,7 +131,12 @@ fn an_error_says_where_its_setting_stands() {
             &[],
             "config.toml: TOML parse error at line 1",
         ),
-        ("[etcd]\nendpoints = \"foo\"", &[], &[], "config.toml: line 2: "),
+        (
+            "[etcd]\nendpoints = \"foo\"",
+            &[],
+            &[],
+            "config.toml: line 2: ",
+        ),
         (
             "workers = 1",
             &[(broker, "foo")],

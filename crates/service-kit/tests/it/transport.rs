@@ -10,6 +10,7 @@ use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair as RcgenKey, SanType,
 };
+use service_kit::channel::channel_over;
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{
     CancellationToken, ConfigError, Incoming, ListenConfig, Metrics, TlsConfig, TracedChannel,
@@ -215,15 +216,11 @@ async fn refusals_have_their_reason() {
     assert!(matches!(wrong_role, Problem::WrongName { .. }));
 
     // Of the right role, but not the process that was dialed.
-    let other = worker
-        .connect_lazy_to(&address, Role::Gateway, "g2")
-        .unwrap();
-    let other = problem(other).await;
+    let other = worker.dial_to(&address, Role::Gateway, "g2").await;
+    let other = Problem::of(&other.err().unwrap()).unwrap();
     assert!(matches!(other, Problem::WrongName { .. }), "{other:?}");
-    let same = worker
-        .connect_lazy_to(&address, Role::Gateway, "g1")
-        .unwrap();
-    check(same).await.unwrap();
+    let same = worker.dial_to(&address, Role::Gateway, "g1").await.unwrap();
+    check(channel_over(same).await.unwrap()).await.unwrap();
 
     let stranger = Authority::new().transport(Role::Worker, "w7");
     let unknown = stranger.connect_lazy(&address, Role::Gateway).unwrap();

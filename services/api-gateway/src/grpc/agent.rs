@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use admission::jobs::alloc_node::AllocNode;
 use futures::StreamExt as _;
 use gateway_core::{Error, is_unanswered};
 use identity::Role;
@@ -218,16 +219,19 @@ impl Api {
         let found = self.gateway.core.look(|snapshot| {
             let id = find::node(snapshot, id)?;
             let node = snapshot.node(id).expect("found in this snapshot");
-            Ok((id, node.value.name.clone(), node.value.address.clone()))
+            Ok(AllocNode::from(&node.value))
         });
-        let (id, name, address) = found.await?;
-        let transport = &self.gateway.node_calls.transport;
-        let channel = transport
-            .connect_lazy_to(&address, Role::Node, &id.to_string())
-            .map_err(|error| Status::internal(format!("node {name}: {error}")))?;
-        Ok(Peer {
-            name: format!("node {name} at {address}"),
-            client: AgentClient::new(channel),
-        })
+        let node = found.await?;
+        let name = format!("node {} at {}", node.name, node.address);
+        match node_calls::channel(&self.gateway.node_calls, &node).await {
+            Ok(channel) => Ok(Peer {
+                name,
+                client: AgentClient::new(channel),
+            }),
+            Err(reason) => {
+                let text = format!("{name} cannot be reached: {reason}");
+                Err(Error::new(Code::Unavailable, text).into())
+            }
+        }
     }
 }

@@ -29,10 +29,10 @@ pub(crate) const CHUNK: usize = 64 << 10;
 #[derive(Clone, Default)]
 pub(crate) struct Files {
     pub(crate) chunks: Arc<AtomicUsize>,
-    restarts: Arc<AtomicUsize>,
+    pub(crate) restarts: Arc<AtomicUsize>,
     /// Open commands.
-    execs: Arc<AtomicUsize>,
-    endless: bool,
+    pub(crate) execs: Arc<AtomicUsize>,
+    pub(crate) endless: bool,
 }
 
 #[tonic::async_trait]
@@ -287,8 +287,13 @@ pub(crate) async fn suite_with_node(files: &Files) -> (Suite, Node, v1::LogsRequ
         .add_service(NodeFilesServer::new(files.clone()))
         .serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(server);
-    let suite = Suite::start(1).await;
-    let (node, job) = (Node { address, ..node(1) }, job("web"));
+    suite_with(1, Node { address, ..node(1) }).await
+}
+
+/// A suite with gateways and one allocation, whose task `server` runs on this node.
+pub(crate) async fn suite_with(gateways: usize, node: Node) -> (Suite, Node, v1::LogsRequest) {
+    let suite = Suite::start(gateways).await;
+    let job = job("web");
     suite.put_node(&node).await;
     let registered = suite.register(&job).await;
     let placed = alloc(1, &job, &node, registered.index);

@@ -17,6 +17,7 @@ mod logs;
 mod malformed;
 mod mixed_versions;
 mod namespaces;
+mod node_connections;
 mod node_pools;
 mod node_requests;
 mod plan;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proto::internal::v1::node_files_server::NodeFilesServer;
 use service_kit::server::{ServeOptions, serve};
-use service_kit::{Incoming, Transport};
+use service_kit::{Incoming, Opened, Transport};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
@@ -18,9 +19,11 @@ pub(super) struct Listeners {
     pub(super) transport: Transport,
 }
 
-/// Serves tasks' output until drained and metrics until the end.
+/// Serves tasks' output until drained, on accepted connections and those that the node opens, and metrics until the
+/// end.
 pub(super) async fn serve_all(
     listeners: Option<Listeners>,
+    opened: mpsc::Receiver<Opened>,
     files: Files,
     registry: service_kit::Metrics,
     shutdown_grace_period: Duration,
@@ -41,7 +44,7 @@ pub(super) async fn serve_all(
     };
     let agent = process_log::ProcessLog::new(drain.clone()).into_server();
     let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
-    let incoming = Incoming::new(listeners.grpc, listeners.transport.clone());
+    let incoming = Incoming::new(listeners.grpc, listeners.transport.clone()).with_opened(opened);
     let serving = serve(incoming, routes, options, drain);
     let refreshing = listeners
         .transport

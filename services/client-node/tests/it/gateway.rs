@@ -10,11 +10,12 @@ use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, 
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, Assignment, CsiMountsRequest, CsiMountsResponse, HeartbeatRequest,
-    HeartbeatResponse, LookUpRequest, LookUpResponse, NewerReport, RegisterNodeRequest,
-    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse, ServiceInstance,
-    ServiceInstances, SignIdentitiesRequest, SignIdentitiesResponse, WatchAllocationsRequest,
-    WatchServicesRequest, WatchServicesResponse,
+    AllocationsUpdate, Assignment, AwaitConnectionsRequest, AwaitConnectionsResponse,
+    CsiMountsRequest, CsiMountsResponse, HeartbeatRequest, HeartbeatResponse, LookUpRequest,
+    LookUpResponse, NewerReport, OpenConnectionRequest, OpenConnectionResponse,
+    RegisterNodeRequest, RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    ServiceInstance, ServiceInstances, SignIdentitiesRequest, SignIdentitiesResponse,
+    WatchAllocationsRequest, WatchServicesRequest, WatchServicesResponse,
 };
 use proto::v1;
 use service_kit::CancellationToken;
@@ -57,6 +58,8 @@ pub(crate) struct Facts {
     pub(crate) refusing: BTreeSet<String>,
     /// The gateway of each heartbeat, also of the refused ones.
     pub(crate) beats: Vec<String>,
+    /// Calls of [`NodeSessions::await_connections`].
+    pub(crate) awaited: usize,
     /// The gateway of each registration.
     pub(crate) registered_at: Vec<String>,
     /// The gateway of each stream.
@@ -415,6 +418,27 @@ impl NodeSessions for Api {
         let cut = self.cut.clone();
         let until_cut = futures::StreamExt::take_until(responses, cut.cancelled_owned());
         Ok(Response::new(Box::pin(until_cut)))
+    }
+
+    type AwaitConnectionsStream =
+        Pin<Box<dyn Stream<Item = Result<AwaitConnectionsResponse, Status>> + Send>>;
+    type OpenConnectionStream =
+        Pin<Box<dyn Stream<Item = Result<OpenConnectionResponse, Status>> + Send>>;
+
+    /// As a gateway that is older than these connections.
+    async fn await_connections(
+        &self,
+        _: Request<AwaitConnectionsRequest>,
+    ) -> Result<Response<Self::AwaitConnectionsStream>, Status> {
+        self.cluster.facts().awaited += 1;
+        Err(Status::unimplemented(""))
+    }
+
+    async fn open_connection(
+        &self,
+        _: Request<Streaming<OpenConnectionRequest>>,
+    ) -> Result<Response<Self::OpenConnectionStream>, Status> {
+        Err(Status::unimplemented(""))
     }
 
     type WatchAllocationsStream =

@@ -53,6 +53,21 @@ async fn heartbeats_follow_the_servers_time_to_live() {
 }
 
 #[tokio::test]
+async fn an_older_gateway_is_asked_for_requests_for_connections_once() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    cluster.facts().ttl = Duration::from_millis(200);
+    let gateway = Gateway::start(&cluster).await;
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    cluster
+        .until_fact("beats", |facts| (facts.heartbeats >= 20).then_some(()))
+        .await;
+    // It is asked again after minutes, or at another gateway. Its refusal starts no failover.
+    assert_eq!(cluster.facts().awaited, 1);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn scenario_010_a_node_that_was_deleted_registers_again_and_its_tasks_do_not_notice() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;

@@ -60,12 +60,7 @@ pub fn find(
         plugin_id: plugin_id.to_owned(),
         what: ability.words(),
     })?;
-    Ok(AllocNode {
-        id: node.id,
-        name: node.name.clone(),
-        address: node.address.clone(),
-        secret: node.secret.clone(),
-    })
+    Ok(AllocNode::from(*node))
 }
 
 /// Tells whether `wanted` is what an earlier request has created, whose answer was lost: all that a

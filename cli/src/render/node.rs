@@ -128,20 +128,25 @@ impl Status<'_> {
             .add("Status", node.status.as_str())
             .add_some("Status Description", node.status_description.as_str())
             .add_some("Status Since", style.time(node.status_updated_at_ns))
-            .add_some(
-                "Address",
-                if style.verbose {
-                    node.address.as_str()
-                } else {
-                    ""
-                },
-            )
+            .add_some("Address", self.address(style))
             .add("Driver Status", self.drivers())
             .add_some("Reservable Cores", self.cores())
             .add_some("Devices", self.devices())
             .add_some("Host Networks", names(&self.node.host_networks).as_str())
             .add_some("Host Volumes", names(&self.node.host_volumes).as_str());
         fields
+    }
+
+    fn address(&self, style: &Style) -> String {
+        if !style.verbose {
+            return String::new();
+        }
+        let note = if self.node.dials_out {
+            " (gateways do not dial it: dial_out)"
+        } else {
+            ""
+        };
+        format!("{}{note}", self.node.address)
     }
 
     /// Returns the state of the drain and its remaining time.

@@ -609,3 +609,27 @@ fn a_node_shows_its_cores_and_devices() {
         "{shown}"
     );
 }
+
+#[test]
+fn the_address_of_a_node_says_whether_gateways_dial_it() {
+    let mut node = fixtures::node();
+    node.address = "http://10.0.0.7:4647".to_owned();
+    for (dials_out, expected) in [
+        (false, "10.0.0.7:4647"),
+        (true, "10.0.0.7:4647 (gateways do not dial it: dial_out)"),
+    ] {
+        node.dials_out = dials_out;
+        let status = node::Status {
+            node: &node,
+            allocs: &[],
+            short: true,
+        };
+        let shown = status.render(&style(true));
+        let address = shown.lines().find(|line| line.starts_with("Address"));
+        assert!(
+            address.is_some_and(|line| line.trim_end().ends_with(expected)),
+            "{shown}"
+        );
+        assert!(!status.render(&style(false)).contains("Address"));
+    }
+}

@@ -16,7 +16,7 @@ use crate::orphans::rust_files;
 /// The api-gateway's handlers translate, commit and stream; the client-node wires a node's parts. Both had
 /// decisions and conversions in them before they were above 6,000 and 4,500. The crates that the api-gateway
 /// mounts have limits too, so that its lines do not move there: each has room for a handler or two more.
-const LIMITS: [(&str, usize); 8] = [
+const LIMITS: [(&str, usize); 9] = [
     ("services/api-gateway/src", 6_000),
     ("services/client-node/src", 4_500),
     ("crates/gateway-core/src", 1_500),

@@ -90,14 +90,6 @@ async fn running(context: &Context) -> Result<HashMap<String, usize>, Error> {
     Ok(counts)
 }
 
-/// Returns the node with this start of its id; without one, the node of this machine.
-pub(super) async fn chosen(context: &Context, prefix: Option<&str>) -> Result<v1::Node, Error> {
-    match prefix {
-        Some(prefix) => resolve::node(&context.connection, prefix, &context.style_err(false)).await,
-        None => local_node::find(context).await,
-    }
-}
-
 /// The form in which a node is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shown {

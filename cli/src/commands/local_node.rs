@@ -4,6 +4,7 @@ use proto::v1;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::resolve;
 
 /// The host name of the machine; the client-node reads the same file.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
@@ -16,6 +17,14 @@ pub(super) async fn find(context: &Context) -> Result<v1::Node, Error> {
     let name = std::fs::read_to_string(HOSTNAME).unwrap_or_default();
     let nodes = context.connection.all_nodes().await?;
     choose(name.trim(), nodes)
+}
+
+/// Returns the node with this start of its id; without one, the node of this machine.
+pub(super) async fn chosen(context: &Context, prefix: Option<&str>) -> Result<v1::Node, Error> {
+    match prefix {
+        Some(prefix) => resolve::node(&context.connection, prefix, &context.style_err(false)).await,
+        None => find(context).await,
+    }
 }
 
 /// Returns the only node with this host name.

@@ -1,6 +1,5 @@
 //! `kafila node …`
 
-mod chosen;
 pub(crate) mod control;
 pub(crate) mod drain;
 pub(crate) mod introduction;

@@ -60,7 +60,7 @@ impl Keeper {
             may_expire: setup.may_expire,
             tests_tokens: provider.tests_tokens(),
         };
-        let doubts = Arc::new(Notify::new());
+        let test_requests = Arc::new(Notify::new());
         let known = State {
             generation: u64::from(setup.known.is_some()),
             token: setup.known.clone(),
@@ -77,12 +77,15 @@ impl Keeper {
             state: sender,
             rng,
             started: Instant::now(),
-            doubts: Arc::clone(&doubts),
+            test_requests: Arc::clone(&test_requests),
         };
         let running = tokio::spawn(run.run().in_current_span()).abort_handle();
         Self {
             provider,
-            token: TokenWatch { state, doubts },
+            token: TokenWatch {
+                state,
+                test_requests,
+            },
             running,
         }
     }
@@ -140,7 +143,7 @@ struct Run {
     state: watch::Sender<State>,
     rng: StdRng,
     started: Instant,
-    doubts: Arc<Notify>,
+    test_requests: Arc<Notify>,
 }
 
 impl Run {
@@ -153,7 +156,7 @@ impl Run {
                     let until = until.map(|until| self.started + until);
                     tokio::select! {
                         () = sleep_until_deadline(until) => {}
-                        () = self.doubts.notified() => self.life.request_test(self.started.elapsed()),
+                        () = self.test_requests.notified() => self.life.request_test(self.started.elapsed()),
                     }
                 }
             }

@@ -3,7 +3,7 @@
 //! A [`LoginProvider`] exchanges a JWT of an [`Identity`] for a token, renews or tests the token, and revokes
 //! it. [`TokenLifecycle`] decides when a token is renewed or replaced, and is pure; [`schedule`] has its
 //! times. A [`Keeper`] runs it: it logs in, renews, and logs in again after a loss; a [`TokenWatch`] shows
-//! the token to its users, and takes their doubts.
+//! the token to its users, and takes their requests for a test.
 //!
 //! **Invariant**: after the first login no failure of the provider ends the keeper: it retries until it is
 //! dropped.

@@ -16,7 +16,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// has to act.
 const LONGEST_REFUSAL_DELAY: Duration = Duration::from_secs(300);
 /// A token that is in doubt is tested at most this often.
-const DOUBT_INTERVAL: Duration = Duration::from_secs(30);
+const TEST_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Rules for a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct TokenLifecycle {
     ends: Option<Duration>,
     /// Failures in a row.
     failures: u32,
-    doubted: Option<Duration>,
+    last_test: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl TokenLifecycle {
             first: None,
             ends: None,
             failures: 0,
-            doubted: None,
+            last_test: None,
         }
     }
 
@@ -100,7 +100,7 @@ impl TokenLifecycle {
         self.first = grant.lifetime;
         if self.rules.tests_tokens {
             // A fresh token is not known to every server yet.
-            self.doubted = Some(now);
+            self.last_test = Some(now);
         }
         self.granted(now, grant, jitter);
     }
@@ -163,10 +163,12 @@ impl TokenLifecycle {
 
     /// The service has denied a request of the token: it may be revoked, so its renewal or test is due.
     pub fn request_test(&mut self, now: Duration) {
-        let is_new = self.doubted.is_none_or(|last| now >= last + DOUBT_INTERVAL);
+        let is_new = self
+            .last_test
+            .is_none_or(|last| now >= last + TEST_INTERVAL);
         let can_test = self.rules.tests_tokens && self.is_alive && !self.rules.may_expire;
         if is_new && (can_test || matches!(self.phase, Phase::RenewAt(_))) {
-            self.doubted = Some(now);
+            self.last_test = Some(now);
             self.phase = Phase::RenewAt(now);
         }
     }

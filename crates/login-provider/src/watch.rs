@@ -21,7 +21,7 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub struct TokenWatch {
     pub(crate) state: watch::Receiver<State>,
-    pub(crate) doubts: Arc<Notify>,
+    pub(crate) test_requests: Arc<Notify>,
 }
 
 impl TokenWatch {
@@ -32,6 +32,6 @@ impl TokenWatch {
 
     /// Tells the keeper that the service has denied a request of the token: it may be revoked.
     pub fn request_test(&self) {
-        self.doubts.notify_one();
+        self.test_requests.notify_one();
     }
 }

@@ -1,7 +1,7 @@
 //! `kafila node stats` and `kafila node refresh`
 
 use crate::args::node::control::{Refresh, Stats};
-use crate::commands::node::chosen::chosen;
+use crate::commands::local_node::chosen;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;

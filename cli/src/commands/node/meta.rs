@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proto::v1;
 
 use crate::args::node::meta::{Apply, Command, Read};
-use crate::commands::node::chosen::chosen;
+use crate::commands::local_node::chosen;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;

@@ -115,7 +115,7 @@ async fn until(keeper: &Keeper, wanted: impl FnMut(&State) -> bool) -> State {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_was_revoked_elsewhere_is_replaced_after_a_doubt() {
+async fn a_token_that_was_revoked_elsewhere_is_replaced_after_a_requested_test() {
     let answers = [grant("one"), failed(Cause::Denied), grant("two")];
     let (keeper, provider) = keeper(answers, [Ok(())]);
     until(&keeper, |state| state.generation == 1).await;

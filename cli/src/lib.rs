@@ -4,8 +4,9 @@
 //! `unsupported` lists Nomad's commands that Kafila lacks. `commands` executes one command each, with
 //! a `connection` to a gateway at an [`address`]. `resolve` looks up IDs and prefixes; `files` reads
 //! job files and the files of node pools, namespaces and volumes; `monitor` watches evaluations,
-//! deployments and drains, with `retries` while the gateway does not answer. `render` and `json` turn objects into text, with the building blocks in
-//! `output`. [`exit`] has the exit codes, [`error`] the error messages.
+//! deployments and drains, with `retries` while the gateway does not answer. `render` and `json` turn objects
+//! into text, with the building blocks in `output`. [`exit`] has the exit codes, [`error`] the error
+//! messages.
 //!
 //! The gateway makes all decisions about jobs, by the rules in `jobspec`.
 

@@ -9,7 +9,8 @@
 //! In reading order: [`piece`] is a transaction's worth of writes; [`pending`] holds the writes under
 //! way; [`verify`](mod@verify) checks a plan node by node and as a whole, and lists its writes
 //! ([`plan_writes`]); [`split`] makes pieces of them; [`staged`] is for pieces that are only valid
-//! together; [`machine`] drives it all, and `quick` tells which verifications need no thread of their own. [`bad_nodes`] detects nodes with repeated rejections.
+//! together; [`machine`] drives it all, and `quick` tells which verifications need no thread of their own.
+//! [`bad_nodes`] detects nodes with repeated rejections.
 //!
 //! Safety with concurrent writers: only the plan-applier's leader adds to the resources that
 //! allocations hold (the cluster-controller's leader marks them on draining nodes, which takes

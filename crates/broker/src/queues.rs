@@ -57,7 +57,8 @@ impl Ready {
     }
 }
 
-/// Lock of a job: one evaluation of it is delivered at a time. Kept as long as the broker holds any evaluation of the job.
+/// Lock of a job: one evaluation of it is delivered at a time. Kept as long as the broker holds any
+/// evaluation of the job.
 #[derive(Debug, Default)]
 pub(crate) struct JobLock {
     /// The one evaluation that is ready, delivered or nacked.

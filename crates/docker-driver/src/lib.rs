@@ -1,12 +1,14 @@
 //! The drivers `docker` and `podman`: each task is a container of a Docker Engine, or of Podman, which
 //! serves the same API, reached over its socket.
 //!
-//! In reading order: [`config`] and [`settings`] are the node operator's; `options` are a task's, which `podman` reads in their other form; `request` turns both into the engine's create request, without I/O; `image` reads
-//! image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk name
-//! every container before it exists; `container` are names, labels and states, `engine` the link to the
-//! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations behind
-//! the interface in `driver`; `logs` copies output into the task's log files;
-//! `pause` owns the network namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine and removes unknown containers.
+//! In reading order: [`config`] and [`settings`] are the node operator's; `options` are a task's, which
+//! `podman` reads in their other form; `request` turns both into the engine's create request, without I/O;
+//! `image` reads image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk
+//! name every container before it exists; `container` are names, labels and states, `engine` the link to the
+//! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations
+//! behind the interface in `driver`; `logs` copies output into the task's log files; `pause` owns the network
+//! namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine and removes
+//! unknown containers.
 //!
 //! **Invariant**: a container of this node without a record is of no use, because the record is
 //! written before the container is created and removed after it.

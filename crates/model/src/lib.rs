@@ -9,7 +9,9 @@
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
 //! placed on one node; [`deployment`] is the rollout of one job version; [`volume`] is a registered
-//! directory of a node, [`csi`] a volume of a storage system; [`keyring`] has the keys that sign tokens of tasks; [`variable`] is a sealed set of texts; [`etcd`] is the status of etcd's members, [`process`] a running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
+//! directory of a node, [`csi`] a volume of a storage system; [`keyring`] has the keys that sign tokens of
+//! tasks; [`variable`] is a sealed set of texts; [`etcd`] is the status of etcd's members, [`process`] a
+//! running service. [`refusal`] sorts refused requests into the kinds that an API has codes for.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.

@@ -2,25 +2,19 @@
 //!
 //! A relayed connection is never relayed again, because [`NodeConnections::open_here`] asks no other gateway.
 
-use std::time::Duration;
-
 use connections::Messages;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use gateway_core::MAX_REQUEST_BYTES;
+use gateway_core::{MAX_REQUEST_BYTES, first_request};
 use model::NodeId;
 use proto::internal::v1::node_connections_server;
 use proto::internal::v1::node_connections_server::NodeConnectionsServer;
 use proto::internal::v1::{RelayRequest, RelayResponse};
-use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{Instrument as _, info_span};
 
 use crate::node_connections::{NoConnection, NodeConnections};
 use crate::relay_queue::RelayQueue;
-
-/// Wait for the first request of a stream, which gateways send with its beginning.
-const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the gRPC service for other gateways.
 pub fn service(connections: NodeConnections) -> NodeConnectionsServer<NodeConnections> {
@@ -36,9 +30,7 @@ impl node_connections_server::NodeConnections for NodeConnections {
         request: Request<Streaming<RelayRequest>>,
     ) -> Result<Response<Self::RelayStream>, Status> {
         let mut requests = request.into_inner();
-        let first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("no request came"))??;
-        let first = first.ok_or_else(|| Status::invalid_argument("the stream has no request"))?;
+        let first = first_request(&mut requests).await?;
         let node_id: NodeId = first.node_id.parse().map_err(|error| {
             let error: model::ids::InvalidId = error;
             proto::status::invalid_field("node_id", error.to_string())

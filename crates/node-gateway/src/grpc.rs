@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
 use admission::nodes::node_evals::EvalInputs;
@@ -10,7 +9,7 @@ use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
 use admission::nodes::session::{self, SessionRefusal};
 use futures::Stream;
-use gateway_core::{Error, MAX_REQUEST_BYTES, Step};
+use gateway_core::{Error, MAX_REQUEST_BYTES, Step, first_request};
 use identity::Caller;
 use model::{Indexed, Node};
 use proto::duration_to_wire;
@@ -25,7 +24,7 @@ use proto::internal::v1::{
 };
 use service_kit::current_trace_parent;
 use state::Snapshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, info};
 
@@ -36,9 +35,6 @@ use crate::node_gateway::NodeGateway;
 use crate::report_loop::Stored;
 use crate::requests::{read_node, read_reports, stored_size};
 use crate::{service_watch, watch};
-
-/// Wait for the first request of a stream, which nodes send with its beginning.
-const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Implements the RPCs of nodes. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -166,7 +162,7 @@ impl NodeSessions for NodeApi {
     ) -> Result<Response<Self::WatchServicesStream>, Status> {
         let caller = Caller::of(request.extensions());
         let mut requests = request.into_inner();
-        let first = read_first(&mut requests).await?;
+        let first = first_request(&mut requests).await?;
         let node = self
             .open_session(&caller, &first.node_id, &first.secret)
             .await?;
@@ -193,7 +189,7 @@ impl NodeSessions for NodeApi {
     ) -> Result<Response<Self::OpenConnectionStream>, Status> {
         let caller = Caller::of(request.extensions());
         let mut requests = request.into_inner();
-        let first = read_first(&mut requests).await?;
+        let first = first_request(&mut requests).await?;
         let node = self
             .open_session(&caller, &first.node_id, &first.secret)
             .await?;
@@ -201,16 +197,6 @@ impl NodeSessions for NodeApi {
         let responses = connections.accept(node.value.id, &first.connection_id, requests)?;
         Ok(Response::new(Box::pin(responses)))
     }
-}
-
-/// Returns the first request of a stream.
-///
-/// # Errors
-/// It does not come.
-async fn read_first<T>(requests: &mut Streaming<T>) -> Result<T, Status> {
-    let first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()).await;
-    let first = first.map_err(|_| Status::deadline_exceeded("no request came"))??;
-    first.ok_or_else(|| Status::invalid_argument("the stream has no request"))
 }
 
 impl NodeApi {

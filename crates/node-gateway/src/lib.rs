@@ -10,8 +10,9 @@
 //! removes the service registrations that no report ends. [`introduction`] issues the certificates of
 //! nodes. `service_watch` is the stream of the services that a node looks up, from the
 //! `api_view::service_index` that `service_loop` keeps. [`identities`] signs the tokens of tasks with a key
-//! of the crate `keyring`. `csi` attaches storage systems' volumes for nodes, `detach_loop` detaches them. Requests of users that
-//! nodes answer are those of the crate `node-calls`, and connections that nodes open of `node-connections`.
+//! of the crate `keyring`. `csi` attaches storage systems' volumes for nodes, `detach_loop` detaches them.
+//! Requests of users that nodes answer are those of the crate `node-calls`, and connections that nodes open
+//! of `node-connections`.
 
 mod csi;
 mod detach_loop;

@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`create_authority`] makes a CA, [`create_node_authority`] one for nodes only,
 //! [`Authority`] issues certificates with it, also for a [`SigningRequest`], whose key stays with its
-//! owner, [`Description`] reads the fields of a certificate, and [`time_to_renewal`] tells when it is renewed. Keys are ECDSA P-256, from the
-//! system's randomness; times and serial numbers are arguments. Files are the caller's.
+//! owner, [`Description`] reads the fields of a certificate, and [`time_to_renewal`] tells when it is
+//! renewed. Keys are ECDSA P-256, from the system's randomness; times and serial numbers are arguments. Files
+//! are the caller's.
 
 mod authority;
 mod description;

@@ -305,6 +305,19 @@ pub(crate) mod tests {
         }
     }
 
+    /// Those of Go, as in Nomad: general categories, scripts, and letters of any script regardless of case.
+    #[test]
+    fn patterns_have_unicode_classes() {
+        for (pattern, want) in [
+            (r"^\p{L}+$", true),
+            (r"^\p{Greek}+$", true),
+            (r"^\p{Latin}+$", false),
+            ("(?i)^ΑΘΉΝΑ$", true),
+        ] {
+            assert_eq!(passes("αθήνα", "regexp", pattern), want, "{pattern}");
+        }
+    }
+
     #[test]
     fn scenario_106_sets() {
         for (left, operator, right, want) in [

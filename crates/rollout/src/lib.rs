@@ -14,8 +14,8 @@
 //! version as stable.
 //!
 //! [`requests`] decides requests of users for the gateway: promote, pause, resume or fail a deployment,
-//! set the health of an allocation; [`update`] makes the answers. The watcher uses [`requests`] for automatic promotions. A paused deployment
-//! is left alone.
+//! set the health of an allocation; [`update`] makes the answers. The watcher uses [`requests`] for automatic
+//! promotions. A paused deployment is left alone.
 
 pub mod action;
 pub mod config;

@@ -306,8 +306,8 @@ struct Servers {
 }
 
 impl Servers {
-    /// Serves metrics, publishes readiness and keeps the process registered until `served`, which is the RPC server and the work of
-    /// the service, ends.
+    /// Serves metrics, publishes readiness and keeps the process registered until `served`, which is the RPC
+    /// server and the work of the service, ends.
     async fn run_until(self, served: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
         let _ended_on_return = self.ended.clone().drop_guard();
         let measuring = self

@@ -3,12 +3,14 @@
 //! In reading order: [`run`] is a process from start to drain; [`config`] loads one struct from a
 //! file, the environment and flags, [`mod@print`] prints it with comments, [`settings`] has the
 //! sections that services share, and [`address`] parses addresses;
-//! [`telemetry`] starts logs and traces, [`logs`] serves logs to remote readers, [`trace_parent`] carries a trace across processes;
-//! [`metrics`] is the registry and its HTTP server, `documents` are further answers of that, [`nomad_names`] the names that operators of Nomad know; [`server`] assembles a gRPC server with
-//! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`]
-//! accepts connections; [`channel`] reaches other services, with [`Backoff`] between attempts, and [`dial`]
-//! opens a connection for one; [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
-//! [`version()`] is what it reports of itself; [`clock`] and [`ids`] are the only sources of time and randomness.
+//! [`telemetry`] starts logs and traces, [`logs`] serves logs to remote readers, [`trace_parent`] carries a
+//! trace across processes; [`metrics`] is the registry and its HTTP server, `documents` are further answers
+//! of that, [`nomad_names`] the names that operators of Nomad know; [`server`] assembles a gRPC server with
+//! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`] accepts
+//! connections; [`channel`] reaches other services, with [`Backoff`] between attempts, and [`dial`] opens a
+//! connection for one; [`transport`] secures both with TLS; [`drain`] is the stop signal of a process;
+//! [`version()`] is what it reports of itself; [`clock`] and [`ids`] are the only sources of time and
+//! randomness.
 
 mod abortable;
 mod access;

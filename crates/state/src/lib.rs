@@ -3,13 +3,13 @@
 //! Pure: watched changes go in, one revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`key`] and [`entity`] are names and objects of the store,
 //! with [`Write`], the conditional write that deciders return and the crate `store` performs;
-//! [`change`] is the input; `id_set` has the members of an index; [`view`] joins the two sides of an allocation; [`usage`], [`ports`] and
-//! [`dedicated`] sum up the resources of a node's allocations, and [`priorities`] splits that by
-//! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
-//! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
-//! [`job_records`], `introductions`, `keyring`, `processes`, `revocations`, `services`,
-//! `staged` and [`summary`] add queries to it, `after` the state after writes; [`job_versions`]
-//! prunes the versions of a job.
+//! [`change`] is the input; `id_set` has the members of an index; [`view`] joins the two sides of an
+//! allocation; [`usage`], [`ports`] and [`dedicated`] sum up the resources of a node's allocations, and
+//! [`priorities`] splits that by priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`]
+//! finds registered volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side.
+//! `covered`, [`job_records`], `introductions`, `keyring`, `processes`, `revocations`, `services`, `staged`
+//! and [`summary`] add queries to it, `after` the state after writes; [`job_versions`] prunes the versions of
+//! a job.
 //!
 //! Derived state is derived in this crate and nowhere else: job status and summary, a deployment's
 //! counts and a node's usage are folds over the stored objects.

@@ -7,13 +7,14 @@
 //! to it and `login` authenticates; [`txn`]
 //! builds a transaction, the only code that performs [`state::Write`]s; [`writer`] commits it, and
 //! [`resolve`] determines the outcome of commits without an answer, and [`outcome`] says what an outcome
-//! means for its writer, [`pace`] spaces commits out, `pack` puts independent writes into transactions; `perform` goes from writes to that outcome; [`decide`] commits decisions and makes them again after conflicts;
-//! [`replica`] lists and watches
-//! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
-//! that its writes carry; `registration` lists a process while it runs; [`history`] replays committed changes, [`change_stream`] follows them;
-//! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
-//! quota; [`backup`] streams a snapshot of the database. [`variables`] and `locks` read what no replica holds, and
-//! `leases` grants leases for the keys of others.
+//! means for its writer, [`pace`] spaces commits out, `pack` puts independent writes into transactions;
+//! `perform` goes from writes to that outcome; [`decide`] commits decisions and makes them again after
+//! conflicts; [`replica`] lists and watches everything into [`state::Snapshot`]s; [`election`] makes one
+//! process the leader, with a fence that its writes carry; `registration` lists a process while it runs;
+//! [`history`] replays committed changes, [`change_stream`] follows them; [`maintenance`] compacts and
+//! defragments etcd, over a connection to each `member`, and `quota` reads its quota; [`backup`] streams a
+//! snapshot of the database. [`variables`] and `locks` read what no replica holds, and `leases` grants leases
+//! for the keys of others.
 //!
 //! **Invariant**: no write without a compare. There is no put: each [`state::Write`] names the expected
 //! state of its key.

@@ -82,7 +82,8 @@ pub fn prepare(
     Ok(Some(pipes))
 }
 
-/// Starts the process, unless it runs already. The caller waits for the child, which ends with the task. In a tokio runtime.
+/// Starts the process, unless it runs already. The caller waits for the child, which ends with the task. In a
+/// tokio runtime.
 ///
 /// # Errors
 /// The program cannot be started.

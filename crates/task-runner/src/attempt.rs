@@ -425,8 +425,8 @@ impl Attempt {
         ))
     }
 
-    /// Returns the driver and the task's configuration; `variables` are those of its tokens and templates, which override
-    /// all others.
+    /// Returns the driver and the task's configuration; `variables` are those of its tokens and templates,
+    /// which override all others.
     fn config(
         &self,
         messages: Messages,

@@ -8,14 +8,14 @@
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
 //! finds and awaits a task in its allocation's [`network`], with the storage systems' volumes that
 //! [`csi_volumes`] mounts; `artifacts` downloads its artifacts,
-//! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`] gets and renews its tokens from
-//! a [`TokenSource`]; [`task_shared`] keeps its tokens of Vault and Consul and its look-ups between attempts; [`leftovers`] removes the
-//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`; `registration`
-//! registers those of `consul_services` in Consul;
-//! `checks` runs service checks, `probe` one request of a check, and `script` one command of a check or a
-//! changed template; [`exec`] runs commands beside tasks, `run::signal` sends signals to them; [`measurement`] measures what they and the
-//! machine use on request; [`file_system`] reads the usage of a disk; [`levels`] has the metrics that are read at each
-//! scrape.
+//! [`templates`] renders its templates from [`sources`], one of which is a [`DataSource`], and [`identities`]
+//! gets and renews its tokens from a [`TokenSource`]; [`task_shared`] keeps its tokens of Vault and Consul
+//! and its look-ups between attempts; [`leftovers`] removes the records of obsolete attempts; [`reporter`]
+//! takes reports, with the registrations of `services`; `registration` registers those of `consul_services`
+//! in Consul; `checks` runs service checks, `probe` one request of a check, and `script` one command of a
+//! check or a changed template; [`exec`] runs commands beside tasks, `run::signal` sends signals to them;
+//! [`measurement`] measures what they and the machine use on request; [`file_system`] reads the usage of a
+//! disk; [`levels`] has the metrics that are read at each scrape.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.

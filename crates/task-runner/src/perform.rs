@@ -115,8 +115,8 @@ impl Runner {
     }
 
     /// Stops and removes the leftover attempts of an ended allocation and its network, then publishes its
-    /// end: a replacement may get the same ports. There are leftovers if the agent died between storing the end and removing the records, or if the
-    /// allocation ended before it started.
+    /// end: a replacement may get the same ports. There are leftovers if the agent died between storing the
+    /// end and removing the records, or if the allocation ended before it started.
     pub(crate) fn remove_leftovers(&mut self) {
         let leftovers = std::mem::take(&mut self.effects.leftovers);
         let network = Arc::clone(&self.inputs.network);

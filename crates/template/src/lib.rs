@@ -1,8 +1,8 @@
 //! Templates of tasks: Go's template language with the functions of Nomad's templates.
 //!
 //! [`Template::parse`] checks a template, [`Template::render`] renders it. Both are pure: the environment,
-//! files, look-ups, interfaces and the time are arguments ([`RenderContext`]). A rendering ends within limits, whatever the
-//! template does, and gives a text or the look-ups that it waits for ([`Rendered`]).
+//! files, look-ups, interfaces and the time are arguments ([`RenderContext`]). A rendering ends within
+//! limits, whatever the template does, and gives a text or the look-ups that it waits for ([`Rendered`]).
 //!
 //! Reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`evaluation`] walks it over
 //! [`value`]s, [`function`] is what a function is called with, [`functions`] the table of

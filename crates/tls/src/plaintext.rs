@@ -75,7 +75,8 @@ async fn refuse_http2(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(&answer).await
 }
 
-/// Reads from the rest of the preface to the headers of the first request; returns the id of its stream. Callers limit the time.
+/// Reads from the rest of the preface to the headers of the first request; returns the id of its stream.
+/// Callers limit the time.
 async fn first_request(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<u32> {
     let mut stream = stream.take(MAX_READ);
     let expected = &http2::PREFACE[HTTP2_START.len()..];

@@ -4,9 +4,9 @@
 //! In reading order: [`clock`] replaces time and random numbers; [`environment`] has the machines and
 //! the network between them; [`journal`] is etcd's disk and reports every revision; [`suite`] starts
 //! the services on their machines, with the addresses of [`host_ips`]; [`workload`] changes jobs and
-//! records the answers; [`faults`] injects faults, and [`script`] a few chosen ones; [`checker`] checks every revision against the
-//! invariants, and `liveness` that live nodes stay up; [`failover`] measures
-//! the time without a leader; [`trial`] plays one seed from start to rest; [`totals`] adds up seeds.
+//! records the answers; [`faults`] injects faults, and [`script`] a few chosen ones; [`checker`] checks every
+//! revision against the invariants, and `liveness` that live nodes stay up; [`failover`] measures the time
+//! without a leader; [`trial`] plays one seed from start to rest; [`totals`] adds up seeds.
 
 pub mod checker;
 pub mod clock;

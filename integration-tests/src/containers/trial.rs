@@ -57,7 +57,8 @@ pub enum Part {
 pub struct Options {
     /// The `kafila` program in the images.
     pub binary: PathBuf,
-    /// The program that replaces it in the upgrades of the stack, of the agent and of the package; `None`: the same one.
+    /// The program that replaces it in the upgrades of the stack, of the agent and of the package; `None`:
+    /// the same one.
     pub second: Option<PathBuf>,
     /// One kill of each service, no loss of state; a few minutes.
     pub is_short: bool,

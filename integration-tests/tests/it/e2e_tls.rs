@@ -80,12 +80,24 @@ impl Secured {
             if service == "scheduler-worker" {
                 suite.worker = format!("{ip}:{port}");
             }
-            let endpoint = format!("etcd.endpoints={}", suite._etcd.endpoint());
-            let settings = [endpoint, format!("listen.grpc={ip}:{port}")];
-            suite.spawn(service, &format!("global-{role}"), &settings)?;
+            let settings = suite.service_settings(port);
+            let files = format!("global-{role}");
+            suite.spawn(service, service, &files, &settings)?;
         }
         suite.start_node(&[])?;
         Ok(suite)
+    }
+
+    fn service_settings(&self, port: usize) -> [String; 2] {
+        let endpoint = format!("etcd.endpoints={}", self._etcd.endpoint());
+        [endpoint, format!("listen.grpc={}:{port}", self.ip)]
+    }
+
+    /// Starts one more gateway, with the certificate of the first, and returns its address.
+    fn start_second_gateway(&mut self) -> Result<String> {
+        let settings = self.service_settings(4647);
+        self.spawn("api-gateway-2", "api-gateway", "global-gateway", &settings)?;
+        Ok(format!("{}:4647", self.ip))
     }
 
     /// Starts the node, again if it runs, with further settings.
@@ -99,10 +111,17 @@ impl Secured {
             format!("data_dir={}", self.directory.path().join("data").display()),
         ];
         settings.extend_from_slice(more);
-        self.spawn("client-node", &format!("global-node-{NODE}"), &settings)
+        let files = format!("global-node-{NODE}");
+        self.spawn("client-node", "client-node", &files, &settings)
     }
 
-    fn spawn(&mut self, service: &'static str, files: &str, settings: &[String]) -> Result<()> {
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        service: &str,
+        files: &str,
+        settings: &[String],
+    ) -> Result<()> {
         let path = self.directory.path();
         let mut command = Command::new(binary::kafila());
         command.arg(service).current_dir(path);
@@ -115,9 +134,9 @@ impl Secured {
         for setting in settings.iter().chain(&tls) {
             command.args(["-set", setting]);
         }
-        let log = path.join(format!("{service}.log"));
-        let process = Process::start(service, command, &log)?;
-        self.processes.insert(service, process);
+        let log = path.join(format!("{name}.log"));
+        let process = Process::start(name, command, &log)?;
+        self.processes.insert(name, process);
         Ok(())
     }
 
@@ -213,6 +232,15 @@ async fn play(suite: &mut Secured) -> Result<()> {
         let shown = shown.await?;
         ensure!(shown.stdout.contains("https://192.0.2.7:4800"), "{shown:?}");
         let logs = suite.kafila(operator, &["alloc", "logs", "-job", "hello"]);
+        let logs = logs.await?;
+        ensure!(logs.stdout.contains("hello over TLS"), "{logs:?}");
+        Ok(())
+    })
+    .await?;
+    // The node knows the first gateway only, which passes the connection on to the second one.
+    let second = suite.start_second_gateway()?;
+    eventually(TIMEOUT, || async {
+        let logs = suite.kafila_at(&second, operator, &["alloc", "logs", "-job", "hello"]);
         let logs = logs.await?;
         ensure!(logs.stdout.contains("hello over TLS"), "{logs:?}");
         Ok(())

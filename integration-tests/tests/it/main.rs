@@ -1,9 +1,11 @@
 //! Black-box tests of the suite, in one binary, because linking is slow.
 //!
 //! `e2e_*` use the product as its users do; `e2e_abrupt_kills` kills services meanwhile, and its name makes this
-//! longest test begin first of them; `stack_files` reads files, and `stack_scripts` runs scripts with a stand-in for Docker.
-//! All but `e2e_dev`, `e2e_exec`, `e2e_gc`, `e2e_introduction`, `e2e_job_operations`, `e2e_plan`, `e2e_durations`, `e2e_volumes`, `stack_files` and `stack_scripts` need etcd ≥ 3.5.8
-//! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
+//! longest test begin first of them; `stack_files` reads files, and `stack_scripts` runs scripts with a
+//! stand-in for Docker. All but `e2e_dev`, `e2e_exec`, `e2e_gc`, `e2e_introduction`, `e2e_job_operations`,
+//! `e2e_plan`, `e2e_durations`, `e2e_volumes`, `stack_files` and `stack_scripts` need etcd ≥ 3.5.8 (`etcd` on
+//! the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is
+//! set.
 
 mod budget;
 mod e2e_abrupt_kills;

@@ -5,9 +5,9 @@
 //! [`events`] streams committed writes; the crate `dry_run` runs the scheduler on a registration, and
 //! [`concurrency_limit`] bounds how many run at once; [`space`] refuses new work while etcd is nearly
 //! full; `maintenance` forwards requests to the
-//! cluster-controller, and `backup` streams snapshots of etcd. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
-//! handlers share, and [`app`] wires it from a [`Config`]. A gateway is stateless: its memory is a
-//! view of the store.
+//! cluster-controller, and `backup` streams snapshots of etcd. `node_gateway` has the sessions of nodes.
+//! [`gateway`] is the state that the handlers share, and [`app`] wires it from a [`Config`]. A gateway is
+//! stateless: its memory is a view of the store.
 
 pub mod app;
 pub mod backup;

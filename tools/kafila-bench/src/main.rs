@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`args`] declares the command line and [`target`] connects to the cluster, which a
 //! run may start for itself. [`hollow`] has the nodes. [`loads`] has one file for each load, which
-//! works on a [`mod@bench`] and returns its [`outcome`]. [`sample`] reads CPU time and memory of processes, [`report`] writes what was
-//! measured, with the [`plot`]s.
+//! works on a [`mod@bench`] and returns its [`outcome`]. [`sample`] reads CPU time and memory of processes,
+//! [`report`] writes what was measured, with the [`plot`]s.
 
 mod args;
 mod bench;

@@ -23,7 +23,8 @@ pub enum Delta {
     Resnapshot(Snapshot),
 }
 
-/// Every change after a snapshot, as [`Delta::Changes`] says. Bounded: a subscriber that falls behind gets a new snapshot.
+/// Every change after a snapshot, as [`Delta::Changes`] says. Bounded: a subscriber that falls behind gets a
+/// new snapshot.
 #[derive(Debug)]
 pub struct Subscription {
     shared: Arc<Shared>,

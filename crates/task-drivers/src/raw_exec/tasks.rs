@@ -42,8 +42,8 @@ pub struct RawExec {
     /// The agent's own environment without the denied variables.
     pub(super) host_env: Vec<(String, String)>,
     attached: Mutex<HashMap<TaskId, Attached>>,
-    /// Resources that tasks used when their processes were last read, by the text of their ids; only where control groups
-    /// do not count everything.
+    /// Resources that tasks used when their processes were last read, by the text of their ids; only where
+    /// control groups do not count everything.
     by_process: Mutex<HashMap<String, Usage>>,
 }
 

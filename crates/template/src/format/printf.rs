@@ -21,7 +21,8 @@ use crate::value::Value;
 /// Go ignores larger widths and precisions.
 const SIZE_MAX: usize = 1_000_000;
 
-/// The text that `format` makes of `values`. A verb that does not fit its value becomes a note, as in Go: `%!d(string=x)`.
+/// The text that `format` makes of `values`. A verb that does not fit its value becomes a note, as in Go:
+/// `%!d(string=x)`.
 ///
 /// # Errors
 /// The text would be too large.

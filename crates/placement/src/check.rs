@@ -305,7 +305,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Those of Go, as in Nomad: general categories, scripts, and letters of any script regardless of case.
+    /// Scripts and general categories as in Nomad, and letters of any script regardless of case.
     #[test]
     fn patterns_have_unicode_classes() {
         for (pattern, want) in [

@@ -222,11 +222,11 @@ impl Applier {
             .front()
             .is_some_and(|(revision, _)| *revision <= replica.index())
         {
-            let Some((_, parts)) = self.unshown.pop_front() else {
+            let Some((_, pieces)) = self.unshown.pop_front() else {
                 return;
             };
             let pending = Arc::make_mut(&mut self.pending);
-            parts.iter().for_each(|piece| pending.remove(piece));
+            pieces.iter().for_each(|piece| pending.remove(piece));
         }
     }
 
@@ -291,15 +291,15 @@ impl Applier {
                 return;
             }
             let mut plans = vec![first];
-            let mut parts = Vec::new();
-            self.gather(&mut plans, &mut parts);
+            let mut pieces = Vec::new();
+            self.gather(&mut plans, &mut pieces);
             let id = CommitId(self.next_commit);
             self.next_commit += 1;
             effects.push(Effect::Commit {
                 commit: id,
-                parts: parts.clone(),
+                pieces: pieces.clone(),
             });
-            self.commit = Some(Commit { id, parts, plans });
+            self.commit = Some(Commit { id, pieces, plans });
         }
     }
 
@@ -315,30 +315,30 @@ impl Applier {
         });
         self.commit = Some(Commit {
             id,
-            parts: pieces,
+            pieces,
             plans: vec![plan],
         });
     }
 
     /// Takes the first plan's next piece, and further complete plans that fit beside it.
-    fn gather(&mut self, plans: &mut Vec<Verified>, parts: &mut Vec<Arc<Piece>>) {
+    fn gather(&mut self, plans: &mut Vec<Verified>, pieces: &mut Vec<Arc<Piece>>) {
         let Some(first) = plans.first_mut() else {
             return;
         };
         let is_last = first.pieces.len() == 1;
-        let is_alone = first.queued.is_alone;
+        let must_commit_alone = first.queued.must_commit_alone;
         let Some(piece) = first.pieces.pop_front() else {
             return;
         };
         let (mut operations, mut bytes) = (piece.ops.len(), piece.bytes);
-        parts.push(piece);
-        if !is_last || is_alone {
+        pieces.push(piece);
+        if !is_last || must_commit_alone {
             return;
         }
         while let Some(next) = self.verified.front() {
             let piece = next.pieces.front().filter(|_| next.pieces.len() == 1);
             let fits = piece.is_some_and(|piece| piece.has_room(operations, bytes));
-            if !fits || next.queued.is_alone {
+            if !fits || next.queued.must_commit_alone {
                 return;
             }
             let Some(mut next) = self.verified.pop_front() else {
@@ -347,7 +347,7 @@ impl Applier {
             if let Some(piece) = next.pieces.pop_front() {
                 operations += piece.ops.len();
                 bytes += piece.bytes;
-                parts.push(piece);
+                pieces.push(piece);
             }
             plans.push(next);
         }

@@ -75,14 +75,14 @@ pub(crate) struct Committer<S = Writer> {
 }
 
 impl<S: Store> Committer<S> {
-    /// Writes `parts` in one transaction; returns the machine's event.
-    #[instrument(skip_all, fields(commit = commit.0, plans = parts.len()))]
-    pub(crate) async fn commit(self, commit: CommitId, parts: Vec<Arc<Piece>>) -> Event {
-        let writes = parts.iter().flat_map(|piece| &piece.ops);
+    /// Writes `pieces` in one transaction; returns the machine's event.
+    #[instrument(skip_all, fields(commit = commit.0, plans = pieces.len()))]
+    pub(crate) async fn commit(self, commit: CommitId, pieces: Vec<Arc<Piece>>) -> Event {
+        let writes = pieces.iter().flat_map(|piece| &piece.ops);
         match self.write_all(writes).await {
             Written::Done(revision) => {
                 #[expect(clippy::cast_precision_loss, reason = "a transaction has few plans")]
-                self.metrics.commit_plans.observe(parts.len() as f64);
+                self.metrics.commit_plans.observe(pieces.len() as f64);
                 Event::Committed { commit, revision }
             }
             Written::Conflict(revision) => Event::Conflict { commit, revision },

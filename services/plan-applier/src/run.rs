@@ -188,9 +188,9 @@ impl<S: Store> Loop<S> {
     /// Executes an effect other than a verification; `false` ends the term.
     fn execute(&mut self, effect: Effect) -> bool {
         match effect {
-            Effect::Commit { commit, parts } => {
+            Effect::Commit { commit, pieces } => {
                 self.commit_began = Instant::now();
-                let committing = self.context.committer.clone().commit(commit, parts);
+                let committing = self.context.committer.clone().commit(commit, pieces);
                 let committing = async { Done::from(committing.await) };
                 self.work.spawn(committing.in_current_span());
             }

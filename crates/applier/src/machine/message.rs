@@ -61,10 +61,10 @@ pub enum Effect {
         plan: Arc<Plan>,
         pending: Arc<Pending>,
     },
-    /// Write `parts` in one transaction, fenced by the election.
+    /// Write `pieces` in one transaction, fenced by the election.
     Commit {
         commit: CommitId,
-        parts: Vec<Arc<Piece>>,
+        pieces: Vec<Arc<Piece>>,
     },
     /// Write all or none of `pieces`, which exceed one transaction, as described in
     /// [`crate::staged`]. The last revision is that of the commit.

@@ -25,17 +25,17 @@ impl Applier {
         let Some(commit) = self.commit.take_if(|commit| commit.id == id) else {
             return;
         };
-        // A plan alone has all parts; in a group each plan has one.
+        // A plan alone has all pieces; in a group each plan has one.
         let is_alone = commit.plans.len() == 1;
         for (position, mut verified) in commit.plans.into_iter().enumerate() {
-            let parts = if is_alone {
-                &commit.parts[..]
+            let pieces = if is_alone {
+                &commit.pieces[..]
             } else {
-                &commit.parts[position..=position]
+                &commit.pieces[position..=position]
             };
             self.history.committed(&verified.queued.plan.job, revision);
             verified.committed_index = revision;
-            let ops = parts.iter().flat_map(|part| &part.ops);
+            let ops = pieces.iter().flat_map(|piece| &piece.ops);
             verified.placed.extend(ops.filter_map(Write::created_alloc));
             if verified.pieces.is_empty() {
                 self.answer(verified, effects);
@@ -43,7 +43,7 @@ impl Applier {
                 self.verified.push_front(verified);
             }
         }
-        self.unshown.push_back((revision, commit.parts));
+        self.unshown.push_back((revision, commit.pieces));
     }
 
     pub(super) fn answer(&self, verified: Verified, effects: &mut Vec<Effect>) {
@@ -93,7 +93,8 @@ impl Applier {
             let mut queued = verified.queued;
             queued.commit_attempts += 1;
             // The next verification detects most conflicts. A plan that still fails then fails alone.
-            queued.is_alone = refused.is_some() || queued.commit_attempts >= SHARED_ATTEMPTS_MAX;
+            queued.must_commit_alone =
+                refused.is_some() || queued.commit_attempts >= SHARED_ATTEMPTS_MAX;
             let is_last_try =
                 queued.commit_attempts >= COMMIT_ATTEMPTS_MAX || refused.is_some() && was_alone;
             let reason = refused.unwrap_or(OVERTAKEN).to_owned();
@@ -129,7 +130,7 @@ impl Applier {
     /// Keeps only committed writes in the overlay.
     fn forget_predictions(&mut self) {
         let mut pending = Pending::default();
-        for piece in self.unshown.iter().flat_map(|(_, parts)| parts) {
+        for piece in self.unshown.iter().flat_map(|(_, pieces)| pieces) {
             pending.add(piece);
         }
         self.pending = Arc::new(pending);

@@ -20,8 +20,8 @@ pub(crate) struct Queued {
     /// Sequence number of its arrival.
     arrival: u64,
     pub(crate) commit_attempts: u32,
-    /// It must not share a transaction, because a shared one has failed.
-    pub(crate) is_alone: bool,
+    /// It must not share a transaction with other plans, because a shared one has failed.
+    pub(crate) must_commit_alone: bool,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Queue {
             plan,
             arrival,
             commit_attempts: 0,
-            is_alone: false,
+            must_commit_alone: false,
         });
         true
     }

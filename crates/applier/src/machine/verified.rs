@@ -38,6 +38,6 @@ impl Verified {
 #[derive(Clone, Debug)]
 pub(super) struct Commit {
     pub(super) id: CommitId,
-    pub(super) parts: Vec<Arc<Piece>>,
+    pub(super) pieces: Vec<Arc<Piece>>,
     pub(super) plans: Vec<Verified>,
 }

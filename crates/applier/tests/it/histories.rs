@@ -79,9 +79,9 @@ impl History {
                     assert!(self.verifying.is_none(), "one plan is verified at a time");
                     self.verifying = Some((ticket, plan, pending, replica.clone()));
                 }
-                Effect::Commit { commit, parts } => {
+                Effect::Commit { commit, pieces } => {
                     assert!(self.out.is_none(), "one transaction is out at a time");
-                    self.out = Some((commit, parts));
+                    self.out = Some((commit, pieces));
                 }
                 Effect::CommitAllAtOnce { commit, pieces, .. } => {
                     assert!(self.out.is_none(), "one transaction is out at a time");
@@ -174,19 +174,19 @@ impl History {
     }
 
     fn settle(&mut self) {
-        let Some((commit, parts)) = self.out.take() else {
+        let Some((commit, pieces)) = self.out.take() else {
             return;
         };
         if self.below(20) == 0 {
             // No answer; the transaction was executed, will be, or never will.
-            self.in_doubt.push(parts);
+            self.in_doubt.push(pieces);
             if self.rng.random() {
                 self.late();
             }
             self.elect();
             return;
         }
-        let event = match self.store.commit(&parts) {
+        let event = match self.store.commit(&pieces) {
             Ok(revision) => Event::Committed { commit, revision },
             Err(revision) => Event::Conflict { commit, revision },
         };
@@ -196,8 +196,8 @@ impl History {
 
     /// A transaction in doubt is executed late, if its compares hold.
     fn late(&mut self) {
-        if let Some(parts) = self.in_doubt.pop() {
-            let _ = self.store.commit(&parts);
+        if let Some(pieces) = self.in_doubt.pop() {
+            let _ = self.store.commit(&pieces);
             self.check();
         }
     }

@@ -43,7 +43,7 @@ impl Harness {
                 } => {
                     self.verifying.push((ticket, plan, pending));
                 }
-                Effect::Commit { commit, parts } => self.out.push((commit, parts)),
+                Effect::Commit { commit, pieces } => self.out.push((commit, pieces)),
                 Effect::CommitAllAtOnce { commit, pieces, .. } => self.out.push((commit, pieces)),
                 Effect::Answer { ticket, answer } => self.answers.push((ticket, answer)),
                 Effect::StepDown => self.deposed = true,
@@ -75,8 +75,8 @@ impl Harness {
 
     /// Commits the transaction under way.
     fn settle(&mut self) {
-        let (commit, parts) = self.out.remove(0);
-        let event = match self.store.commit(&parts) {
+        let (commit, pieces) = self.out.remove(0);
+        let event = match self.store.commit(&pieces) {
             Ok(revision) => Event::Committed { commit, revision },
             Err(revision) => Event::Conflict { commit, revision },
         };

@@ -57,9 +57,9 @@ impl Store {
     ///
     /// # Errors
     /// The revision at which a compare failed; nothing was written.
-    pub(crate) fn commit(&mut self, parts: &[Arc<Piece>]) -> Result<u64, u64> {
+    pub(crate) fn commit(&mut self, pieces: &[Arc<Piece>]) -> Result<u64, u64> {
         let snapshot = self.snapshot();
-        let ops: Vec<&Write> = parts.iter().flat_map(|piece| &piece.ops).collect();
+        let ops: Vec<&Write> = pieces.iter().flat_map(|piece| &piece.ops).collect();
         for op in &ops {
             if modify_index(&snapshot, op.key()) != op.expected_index() {
                 return Err(snapshot.index());

@@ -43,8 +43,9 @@ pub(crate) struct Blocked {
     by_owner: BTreeMap<Owner, EvalId>,
     /// Grouped by known eligibility of classes and by requested resources: thousands of evaluations
     /// share few groups, and a gain checks each group once.
-    captured: BTreeMap<Arc<Needs>, BTreeSet<EvalId>>,
-    escaped: BTreeMap<Option<Asks>, BTreeSet<EvalId>>,
+    by_class: BTreeMap<Arc<Needs>, BTreeSet<EvalId>>,
+    /// Evaluations that capacity of any class may help (Nomad: escaped), by requested resources.
+    any_class: BTreeMap<Option<Asks>, BTreeSet<EvalId>>,
     by_node: BTreeMap<NodeId, BTreeSet<EvalId>>,
     after_conflicts: BTreeSet<EvalId>,
     /// By revision; of each node only the newest gain, because it includes earlier ones.
@@ -68,8 +69,8 @@ struct Tracked {
 /// The group that an evaluation is in.
 #[derive(Debug)]
 enum Group {
-    Captured(Arc<Needs>),
-    Escaped(Option<Asks>),
+    ByClass(Arc<Needs>),
+    AnyClass(Option<Asks>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,18 +124,21 @@ impl Blocked {
             self.after_conflicts.insert(id);
         }
         let group = if on.escaped {
-            self.escaped.entry(on.asks.clone()).or_default().insert(id);
-            Group::Escaped(on.asks)
+            self.any_class
+                .entry(on.asks.clone())
+                .or_default()
+                .insert(id);
+            Group::AnyClass(on.asks)
         } else {
             let needs = self.shared(Needs {
                 eligibility: on.class_eligibility,
                 asks: on.asks,
             });
-            self.captured
+            self.by_class
                 .entry(Arc::clone(&needs))
                 .or_default()
                 .insert(id);
-            Group::Captured(needs)
+            Group::ByClass(needs)
         };
         self.by_owner.insert(owner.clone(), id);
         self.tracked.insert(
@@ -148,7 +152,7 @@ impl Blocked {
     }
 
     fn shared(&self, needs: Needs) -> Arc<Needs> {
-        match self.captured.get_key_value(&needs) {
+        match self.by_class.get_key_value(&needs) {
             Some((shared, _)) => Arc::clone(shared),
             None => Arc::new(needs),
         }
@@ -188,12 +192,12 @@ impl Blocked {
         self.forget(now);
         self.newest_gain = self.newest_gain.max(index);
         let mut freed = BTreeSet::new();
-        for (asks, ids) in &self.escaped {
+        for (asks, ids) in &self.any_class {
             if free.may_take(asks.as_ref()) {
                 freed.extend(ids);
             }
         }
-        for (needs, ids) in &self.captured {
+        for (needs, ids) in &self.by_class {
             let is_eligible = needs.eligibility.get(&class) != Some(&false);
             if is_eligible && free.may_take(needs.asks.as_ref()) {
                 freed.extend(ids);
@@ -267,8 +271,8 @@ impl Blocked {
             return;
         };
         match &tracked.group {
-            Group::Captured(needs) => remove_from(&mut self.captured, needs, id),
-            Group::Escaped(asks) => remove_from(&mut self.escaped, asks, id),
+            Group::ByClass(needs) => remove_from(&mut self.by_class, needs, id),
+            Group::AnyClass(asks) => remove_from(&mut self.any_class, asks, id),
         }
         if let Some(node_id) = tracked.owner.1 {
             remove_from(&mut self.by_node, &node_id, id);
@@ -285,8 +289,8 @@ impl Blocked {
         self.tracked.contains_key(&id)
     }
 
-    pub(crate) fn escaped_len(&self) -> usize {
-        self.escaped.values().map(BTreeSet::len).sum()
+    pub(crate) fn any_class_len(&self) -> usize {
+        self.any_class.values().map(BTreeSet::len).sum()
     }
 }
 

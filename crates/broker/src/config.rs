@@ -9,9 +9,11 @@ pub struct Config {
     pub nack_timeout: Duration,
     /// Deliveries before an evaluation counts as failed.
     pub delivery_limit: u8,
-    /// The redelivery delay of an evaluation after its first nack.
+    /// The redelivery delay of an evaluation after its first delivery has failed: the worker nacked it, or
+    /// did not answer in time.
     pub initial_nack_delay: Duration,
-    /// The redelivery delay after each further nack, multiplied by the deliveries before the last.
+    /// The unit of later redelivery delays: after the n-th delivery has failed, from the second on, the
+    /// broker waits n - 1 times this delay.
     pub subsequent_nack_delay: Duration,
     /// The minimum delay of the follow-up of a failed evaluation.
     pub follow_up_delay: Duration,
@@ -56,7 +58,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the redelivery delay of an evaluation that is returned after `deliveries` deliveries.
+    /// Returns the redelivery delay of an evaluation of which `deliveries` deliveries have failed.
     pub(crate) fn nack_delay(&self, deliveries: u8) -> Duration {
         match deliveries {
             0 | 1 => self.initial_nack_delay,

@@ -66,10 +66,11 @@ pub enum Fact {
         /// It is complete and has placed everything of its job.
         placed_all: bool,
     },
-    /// Nodes of a class have gained capacity.
+    /// A node of a class has gained capacity, or a volume of a storage system was registered or became free.
     Capacity {
         class: Arc<str>,
-        /// The node that gained it, for evaluations blocked on that node.
+        /// The node, if the gain also unblocks the evaluations of system jobs that wait for it, whatever they
+        /// ask for.
         node_id: Option<NodeId>,
         /// The node's free capacity now.
         free: FreeCapacity,
@@ -99,7 +100,7 @@ pub struct OpenEval {
 pub struct BlockedOn {
     /// Computed class → whether its nodes could take the job; a class that is missing may.
     pub class_eligibility: BTreeMap<Arc<str>, bool>,
-    /// Capacity of any class may help.
+    /// Capacity of any class may help, because class eligibility does not decide; Nomad's word.
     pub escaped: bool,
     /// The revision of the scheduler's snapshot.
     pub snapshot_index: u64,

@@ -113,9 +113,11 @@ impl Reader {
             self.schedulable.remove(&node.id);
             return None;
         }
-        // A node that merely registers anew does not unblock evaluations that wait for this node.
-        let news = self.schedulable.insert(node.id);
-        Some(gain(snapshot, node, news.then_some(node.id), index))
+        // A schedulable node that registers anew is a gain of its class. A node that becomes schedulable also
+        // unblocks the evaluations of system jobs that wait for it, whatever they ask for, so the fact names it.
+        let is_newly_schedulable = self.schedulable.insert(node.id);
+        let node_id = is_newly_schedulable.then_some(node.id);
+        Some(gain(snapshot, node, node_id, index))
     }
 }
 

@@ -124,8 +124,8 @@ impl AllocSpec {
     }
 }
 
-/// Leaves out what servers alone decide by: a change of it is none for the node, which would store and report
-/// each allocation of a job that is only scaled.
+/// Removes the fields that only servers use. Otherwise a change of one of them would change the node's
+/// specification: after a job is scaled, its nodes would store and report each of its allocations again.
 fn for_node(group: TaskGroup) -> TaskGroup {
     TaskGroup {
         count: 0,

@@ -45,11 +45,11 @@ pub fn replacement_decision(
     policy: Option<&ReschedulePolicy>,
     purpose: Purpose,
 ) -> ReplacementDecision {
-    let has_place = match purpose {
+    let is_needed = match purpose {
         Purpose::Evaluation => !alloc.is_server_terminal(),
         Purpose::Recovery | Purpose::Deletion => has_place(alloc),
     };
-    if !has_place {
+    if !is_needed {
         return ReplacementDecision::NotNeeded;
     }
     let Some(policy) = policy else {

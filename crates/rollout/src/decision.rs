@@ -89,28 +89,28 @@ fn find_failure(
     deployment: &Deployment,
     job: &Job,
 ) -> Option<(Cause, bool)> {
-    let mut late = false;
+    let mut has_overdue_group = false;
     let mut revert = false;
-    for (name, by) in unsatisfied(snapshot, deployment) {
-        if by.is_some_and(|by| by <= now) {
-            late = true;
+    for (name, deadline) in unsatisfied(snapshot, deployment) {
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            has_overdue_group = true;
             revert |= deployment.groups[name].auto_revert;
         }
     }
-    if late {
+    if has_overdue_group {
         return Some((Cause::ProgressDeadline, revert));
     }
-    let beyond_help = snapshot
+    let unrecoverable = snapshot
         .allocs_by_deployment(deployment.id)
         .find(|view| cannot_recover(view, deployment, job))?;
-    let group = deployment.groups.get(&*beyond_help.alloc.task_group);
+    let group = deployment.groups.get(&*unrecoverable.alloc.task_group);
     // A canary may fail after the deadline, while the deployment waits for a promotion. Then the
     // cause is the deadline.
-    let is_overdue = deployment.groups.iter().any(|(name, group)| {
-        let by = progress::require_progress_by(snapshot, deployment, name);
-        group.awaits_promotion() && by.is_some_and(|by| by <= now)
+    let is_promotion_overdue = deployment.groups.iter().any(|(name, group)| {
+        let deadline = progress::require_progress_by(snapshot, deployment, name);
+        group.awaits_promotion() && deadline.is_some_and(|deadline| deadline <= now)
     });
-    let cause = if is_overdue {
+    let cause = if is_promotion_overdue {
         Cause::ProgressDeadline
     } else {
         Cause::Unhealthy
@@ -139,7 +139,8 @@ fn cannot_recover(view: &AllocView, deployment: &Deployment, job: &Job) -> bool 
     }
 }
 
-/// Returns the groups that have not reached their goal, each with its deadline if it has one.
+/// Returns the groups that have not reached the goal of their stage, each with its progress deadline, if it
+/// has one.
 fn unsatisfied<'a>(
     snapshot: &'a Snapshot,
     deployment: &'a Deployment,
@@ -157,14 +158,15 @@ fn unsatisfied<'a>(
 
 fn next_deadline(snapshot: &Snapshot, deployment: &Deployment) -> Option<Timestamp> {
     unsatisfied(snapshot, deployment)
-        .filter_map(|(_, by)| by)
+        .filter_map(|(_, deadline)| deadline)
         .min()
 }
 
-/// Returns the time at which new health requires an evaluation, if it does.
+/// Returns the time of the evaluation that shows new health to the scheduler; `None`: a completed or
+/// pending evaluation covers all of it.
 ///
-/// While allocations of the deployment have no health yet, a short window batches reports; once all
-/// have reported there is nothing to wait for.
+/// While allocations of the deployment have no health yet, a short window batches reports. Once all have
+/// reported, the evaluation is due at once.
 fn eval_due(
     config: &Config,
     now: Timestamp,

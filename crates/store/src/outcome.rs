@@ -14,7 +14,8 @@ pub enum CommitOutcome {
     Deposed,
     /// Nothing was written: a smaller transaction may succeed.
     TooLarge(Error),
-    /// Nothing was written, nor is it when it is repeated at once.
+    /// Nothing was written: etcd or this crate refuses the transaction, and would refuse an immediate retry,
+    /// too.
     Refused(Error),
     /// No answer: it may have been written. Or etcd could not be reached within the time.
     Unknown(Error),
@@ -36,7 +37,8 @@ impl CommitOutcome {
     }
 }
 
-/// The outcome of a commit that had an answer which says more than that it failed.
+/// The outcome of a commit for a writer that treats too large, refused and unknown alike: they are an
+/// [`Error`].
 #[derive(Debug)]
 pub enum Settled {
     /// Everything was written, at this revision.

@@ -24,9 +24,9 @@ const CONFIRM_KEYS: usize = 100;
 pub enum Resolution {
     /// It was executed at this revision.
     Applied { revision: u64 },
-    /// It was not executed so far. The request may still be under way: committing the SAME
-    /// transaction again is safe, because its compares let only one attempt through. Another
-    /// transaction is safe only when it compares one of the same keys.
+    /// It was not executed so far, but its request may still reach etcd. Sending the SAME transaction
+    /// again is safe: once one attempt has been executed, the compares of every other one fail. A different
+    /// transaction is safe only if it compares one of the same keys.
     NotApplied,
     /// The trace is compacted, deleted, or too old.
     Forgotten,

@@ -13,10 +13,12 @@ service_host::config! {
         pub nack_timeout: Duration = broker::Config::default().nack_timeout,
         /// Deliveries until an evaluation counts as failed. 3, as in Nomad (`eval_delivery_limit`).
         pub delivery_limit: u8 = broker::Config::default().delivery_limit,
-        /// The redelivery delay of an evaluation after its first nack.
+        /// The redelivery delay of an evaluation after its first delivery has failed: the worker nacked it, or
+        /// did not answer in time.
         #[serde(with = "service_kit::config::duration")]
         pub initial_nack_delay: Duration = broker::Config::default().initial_nack_delay,
-        /// The redelivery delay after each further nack, multiplied by the deliveries before the last.
+        /// The unit of later redelivery delays: after the n-th delivery has failed, from the second on, the
+        /// broker waits n - 1 times this delay.
         #[serde(with = "service_kit::config::duration")]
         pub subsequent_nack_delay: Duration = broker::Config::default().subsequent_nack_delay,
         /// The minimum delay of the follow-up of a failed evaluation.

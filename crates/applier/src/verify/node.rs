@@ -160,8 +160,11 @@ fn replaces(snapshot: &Snapshot, plan: &Plan, entry: &Entry<'_>) -> bool {
     disconnect.is_none_or(|block| block.replace)
 }
 
-/// Checks that the node has room for the entries. An allocation released by this plan and by a
-/// pending write counts twice; but such a plan waits in any case.
+/// Checks that the node has room for the entries.
+///
+/// The resources of an allocation that both this plan and a pending write end are subtracted twice. That
+/// commits nothing wrong: the plan writes a key with a pending write, so it waits and is verified again
+/// (`DependsOnPending` in the plan writer).
 fn check_fit(
     snapshot: &Snapshot,
     pending: &Pending,

@@ -17,7 +17,7 @@ pub struct Stats {
     /// Delayed, or nacked and waiting for the next delivery.
     pub waiting: usize,
     pub blocked: usize,
-    /// The part of `blocked` that any capacity may help.
+    /// The part of `blocked` that capacity of any class may help; Nomad's word, as in its metric.
     pub escaped: usize,
     /// About to be written canceled.
     pub cancelable: usize,
@@ -39,7 +39,7 @@ impl Broker {
             pending: count(State::Pending),
             waiting: count(State::Delayed) + count(State::BackingOff),
             blocked: count(State::Blocked),
-            escaped: self.blocked.escaped_len(),
+            escaped: self.blocked.any_class_len(),
             cancelable: count(State::Superseded),
             failing: count(State::Failing),
             sessions: self.sessions.len(),

@@ -2,7 +2,7 @@
 
 use admission::jobs::missing;
 use gateway_core::Error;
-use listing::JobGeneration;
+use listing::JobIncarnation;
 use model::JobKey;
 use proto::v1;
 use state::{Snapshot, Table};
@@ -48,9 +48,9 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            let generation = JobGeneration::of(snapshot, &key, request.all);
+            let incarnation = JobIncarnation::of(snapshot, &key, request.all);
             let allocs = snapshot.allocs_by_job(&key).filter(|view| {
-                generation.contains(view.alloc.job_create_index) && list.has_id(view.alloc.id.0)
+                incarnation.contains(view.alloc.job_create_index) && list.has_id(view.alloc.id.0)
             });
             Ok(page_of_allocs(snapshot, &list, allocs))
         };
@@ -82,9 +82,9 @@ impl Api {
         let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let key = list.job_key(&request.job_id)?;
         let answer = |snapshot: &Snapshot| {
-            let generation = JobGeneration::of(snapshot, &key, request.all);
+            let incarnation = JobIncarnation::of(snapshot, &key, request.all);
             let deployments = snapshot.deployments_by_job(&key).filter(|one| {
-                generation.contains(one.value.job_create_index) && list.has_id(one.value.id.0)
+                incarnation.contains(one.value.job_create_index) && list.has_id(one.value.id.0)
             });
             Ok(page_of_deployments(snapshot, &list, deployments))
         };

@@ -1,18 +1,19 @@
-//! The generation of a job: jobs that were purged and registered again have the same id.
+//! The incarnation of a job: its life from a registration to its purge. A job that is registered again after a
+//! purge has the same id and is another incarnation.
 
 use model::JobKey;
 use state::Snapshot;
 
-/// The job that a list of allocations or deployments is about.
+/// The incarnation of a job, or all of them, whose allocations or deployments a list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobGeneration {
+pub struct JobIncarnation {
     /// The creation of the current job; `None`: all of them.
     current: Option<u64>,
 }
 
-impl JobGeneration {
-    /// Returns the generation to list, or `all` of them. After a purge all objects belong to the former job,
-    /// and are listed.
+impl JobIncarnation {
+    /// Returns the incarnation of the current job, or `all` of them. Without a current job, after its purge,
+    /// the objects of former ones are listed.
     pub fn of(snapshot: &Snapshot, key: &JobKey, all: bool) -> Self {
         let job = snapshot.job(key).filter(|_| !all);
         Self {
@@ -40,12 +41,12 @@ mod tests {
         let job = builders::service("web", 1);
         let former = stored.put_job(&job);
         stored.delete(Key::Job(job.key()));
-        let purged = JobGeneration::of(&stored.snapshot(), &job.key(), false);
+        let purged = JobIncarnation::of(&stored.snapshot(), &job.key(), false);
         assert!(purged.contains(former));
         let current = stored.put_job(&job);
         let listed = |all| {
-            let generation = JobGeneration::of(&stored.snapshot(), &job.key(), all);
-            [former, current].map(|index| generation.contains(index))
+            let incarnation = JobIncarnation::of(&stored.snapshot(), &job.key(), all);
+            [former, current].map(|index| incarnation.contains(index))
         };
         assert_eq!(listed(false), [false, true]);
         assert_eq!(listed(true), [true, true]);

@@ -1,4 +1,5 @@
-//! `kafila complete`: flags, ids and names for the scripts of shells, which call it with the words of the line.
+//! `kafila complete`: the candidates for one word of a command line, which are flags, ids and names. The scripts of
+//! shells that `kafila completions` prints (`completions.rs`) call it with the words of the line.
 
 use clap::{Arg, Command, ValueHint};
 use proto::v1;

@@ -1,4 +1,5 @@
-//! `kafila completions`
+//! `kafila completions`: prints the completion script of a shell, for users to install. For ids and names the script
+//! calls `kafila complete` (`complete.rs`).
 
 use clap::{Command, ValueHint};
 use clap_complete::Shell;

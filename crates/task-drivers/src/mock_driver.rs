@@ -25,6 +25,10 @@ use crate::signals;
 
 pub(crate) const NAME: &str = "mock_driver";
 
+/// Rotation of a task's log files: the defaults of the `logs` block. The block itself has no effect here.
+const LOG_FILES_MAX: u32 = 10;
+const LOG_FILE_BYTES_MAX: u64 = 10 << 20;
+
 /// Options of a task's `config` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -209,16 +213,18 @@ impl MockDriver {
 /// Writes the task's output, now and repeatedly until it ends.
 fn write_output(instance: &Arc<Instance>, dirs: &TaskDirs, task: &str) {
     let options = &instance.options;
+    let log =
+        |stream| RotatingLog::new(&dirs.logs, task, stream, LOG_FILES_MAX, LOG_FILE_BYTES_MAX);
     print(
         instance,
-        RotatingLog::new(&dirs.logs, task, LogStream::Stdout, 10, 10 << 20),
+        log(LogStream::Stdout),
         options.stdout_string.clone(),
         options.stdout_repeat,
         options.stdout_repeat_duration,
     );
     print(
         instance,
-        RotatingLog::new(&dirs.logs, task, LogStream::Stderr, 10, 10 << 20),
+        log(LogStream::Stderr),
         options.stderr_string.clone(),
         options.stderr_repeat,
         options.stderr_repeat_duration,

@@ -34,8 +34,8 @@ service_host::config! {
         /// The same for batch and sysbatch jobs, while the job is kept.
         #[serde(with = "service_kit::config::duration")]
         pub batch_eval_gc_threshold: Duration = Thresholds::default().batch_eval,
-        /// The time for which dead jobs are kept after their registration, if they were stopped or
-        /// ran to completion.
+        /// The time for which dead jobs are kept after their last registration (not after their end), if
+        /// they were stopped or ran to completion.
         #[serde(with = "service_kit::config::duration")]
         pub job_gc_threshold: Duration = Thresholds::default().job,
         /// The time for which ended deployments are kept; the newest one of a job always is.

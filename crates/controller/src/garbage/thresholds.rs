@@ -4,15 +4,15 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// The times for which objects are kept after their last change, jobs after their registration. Source:
-/// Nomad's public defaults.
+/// The times for which objects are kept: jobs after their last registration, not after their end, and all
+/// other objects after their last change. Source: Nomad's public defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Ended evaluations and allocations, and client sides whose allocation does not exist.
     pub eval: Duration,
     /// The same of batch and sysbatch jobs, whose results users look up later.
     pub batch_eval: Duration,
-    /// Dead jobs with their evaluations and allocations, since their registration.
+    /// Dead jobs with their evaluations and allocations, since their last registration, not since their end.
     pub job: Duration,
     pub deployment: Duration,
     /// Nodes that are down.

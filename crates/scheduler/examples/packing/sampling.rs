@@ -151,8 +151,9 @@ impl<'a> Sampling<'a> {
     }
 }
 
-/// The "best fit" score of cpu and memory, which is the scheduler's, too, as long as no disk is fuller
-/// than these; here none ever is.
+/// The "best fit" score of cpu and memory. The scheduler's own (`rank::score::fit`) gives the same value as
+/// long as no disk is fuller than cpu or memory, and here none is. It is private to the crate, and this
+/// example compares the scheduler with another method, which must not change with the scheduler's score.
 #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
 fn fit(available: ComparableResources, after: ComparableResources) -> f64 {
     let power = |used: u64, size: u64| 10_f64.powf(1.0 - used as f64 / size as f64);

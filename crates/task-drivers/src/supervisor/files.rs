@@ -19,8 +19,12 @@ use crate::dirs::TaskDirs;
 use crate::driver::{TaskConfig, TaskNetwork};
 use crate::process_id::ProcessId;
 
+/// The file of a [`StartRequest`]. Supervisors of tasks that an earlier agent has started read it by this
+/// name, so the name stays.
 pub(crate) const START_REQUEST: &str = "intent.json";
+/// The file of a [`State`].
 pub(crate) const STATE: &str = "state.json";
+/// The file of an [`End`].
 pub(crate) const EXIT: &str = "exit.json";
 
 /// The start request. Written by the agent; holds the task's environment, secrets included.

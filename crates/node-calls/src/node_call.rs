@@ -6,7 +6,7 @@ use admission::jobs::alloc_node::AllocNode;
 use gateway_core::{Error, is_unanswered};
 use identity::Role;
 use node_connections::Route;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use service_kit::TracedChannel;
 use service_kit::channel::{channel_inside_rpc, channel_over};
 use service_kit::run::chain;
@@ -52,10 +52,10 @@ impl fmt::Display for NotConnected {
 pub(crate) async fn client(
     calls: &NodeCalls,
     node: &AllocNode,
-) -> Result<NodeFilesClient<TracedChannel>, Status> {
+) -> Result<NodeOperationsClient<TracedChannel>, Status> {
     let channel = Box::pin(connect(calls, node)).await;
     let channel = channel.map_err(|failure| unreachable(node, failure.to_string()));
-    channel.map(NodeFilesClient::new)
+    channel.map(NodeOperationsClient::new)
 }
 
 /// Returns a channel to the node, on a new connection.

@@ -10,7 +10,7 @@ use admission::jobs::alloc_request::{AllocTarget, SignalTarget};
 use futures::{Stream, StreamExt as _};
 use gateway_core::{GaugeGuard, is_unanswered};
 use identity::Caller;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::internal::v1::{
     NodeAllocStatsRequest, NodeApplyMetaRequest, NodeGetFileRequest, NodeGetMetaRequest,
     NodeHostStatsRequest, NodeListFilesRequest, NodeReadFileRequest, NodeRefreshRequest,
@@ -248,7 +248,7 @@ pub async fn refresh(
 async fn open(
     calls: &NodeCalls,
     node: &AllocNode,
-) -> Result<(NodeFilesClient<TracedChannel>, String), Status> {
+) -> Result<(NodeOperationsClient<TracedChannel>, String), Status> {
     let client = node_call::client(calls, node).await?;
     Ok((client, node.secret.clone()))
 }

@@ -12,7 +12,7 @@ SERVED_BY = {
     "Liveness": "cluster-controller",
     "Maintenance": "cluster-controller",
     "NodeSessions": "api-gateway",
-    "NodeFiles": "client-node",
+    "NodeOperations": "client-node",
     "NodeIntroductions": "api-gateway",
     "NodeConnections": "api-gateway",
 }

@@ -41,7 +41,7 @@ use crate::allocations::gc;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Error;
-use crate::grpc::files::Files;
+use crate::grpc::operations::Operations;
 use crate::metrics::Metrics;
 use crate::session::shared::Session;
 use crate::{SERVICE, session};
@@ -353,7 +353,7 @@ impl App {
             node_changes,
         );
         let (refreshes, asked) = mpsc::channel(REFRESHES);
-        let files = Files::new(
+        let operations = Operations::new(
             Arc::clone(&self.context),
             Arc::clone(&agent),
             drain.clone(),
@@ -373,7 +373,7 @@ impl App {
         let serving = serve_all(
             self.listeners,
             opened,
-            files,
+            operations,
             self.registry,
             self.config.shutdown_grace_period,
             (drain.clone(), ended.clone()),

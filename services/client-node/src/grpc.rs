@@ -1,4 +1,4 @@
-//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output and files, restarts of tasks, signals to them, commands
+//! gRPC service `kafila.internal.v1.NodeOperations`: tasks' output and files, restarts of tasks, signals to them, commands
 //! beside them, states of checks, measurements, metadata and calls of controller plugins, for gateways that know the
 //! node's secret.
 
@@ -7,13 +7,13 @@ mod checks;
 mod control;
 mod csi;
 mod exec;
-pub(crate) mod files;
 mod logs;
+pub(crate) mod operations;
 mod restart;
 mod signal;
 mod stats;
 
-use proto::internal::v1::node_files_server::NodeFiles;
+use proto::internal::v1::node_operations_server::NodeOperations;
 use proto::internal::v1::{
     NodeAllocStatsRequest, NodeApplyMetaRequest, NodeChecksRequest, NodeChecksResponse,
     NodeCsiControlRequest, NodeCsiControlResponse, NodeExecInput, NodeGetFileRequest,
@@ -26,11 +26,11 @@ use tonic::{Request, Response, Status, Streaming};
 
 use self::alloc_files::FileChunks;
 use self::exec::Outputs;
-use self::files::Files;
 use self::logs::Chunks;
+use self::operations::Operations;
 
 #[tonic::async_trait]
-impl NodeFiles for Files {
+impl NodeOperations for Operations {
     type LogsStream = Chunks;
 
     async fn logs(

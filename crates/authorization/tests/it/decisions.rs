@@ -33,10 +33,10 @@ fn allowed(name: &str) -> Vec<Role> {
 #[case::tokens_of_tasks("kafila.internal.v1.NodeSessions/SignIdentities", &[Role::Node])]
 #[case::rotation_of_keys("kafila.v1.Operator/RotateSigningKey", &[Role::Operator])]
 #[case::volumes_of_nodes("kafila.internal.v1.NodeSessions/CsiMounts", &[Role::Node])]
-#[case::plugins_of_nodes("kafila.internal.v1.NodeFiles/CsiControl", &[Role::Gateway])]
+#[case::plugins_of_nodes("kafila.internal.v1.NodeOperations/CsiControl", &[Role::Gateway])]
 #[case::volumes_of_storage_systems("kafila.v1.CsiVolumes/Create", &[Role::Operator])]
-#[case::files_of_nodes("kafila.internal.v1.NodeFiles/Logs", &[Role::Gateway])]
-#[case::commands_on_nodes("kafila.internal.v1.NodeFiles/Exec", &[Role::Gateway])]
+#[case::files_of_nodes("kafila.internal.v1.NodeOperations/Logs", &[Role::Gateway])]
+#[case::commands_on_nodes("kafila.internal.v1.NodeOperations/Exec", &[Role::Gateway])]
 #[case::heartbeats("kafila.internal.v1.Liveness/Report", &[Role::Gateway])]
 fn only_these_roles_may(#[case] method: &str, #[case] roles: &[Role]) {
     assert_eq!(allowed(method), roles);

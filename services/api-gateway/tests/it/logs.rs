@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
-use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
+use proto::internal::v1::node_operations_server::{NodeOperations, NodeOperationsServer};
 use proto::internal::v1::{
     NodeAllocStatsRequest, NodeApplyMetaRequest, NodeChecksRequest, NodeChecksResponse,
     NodeCsiControlRequest, NodeCsiControlResponse, NodeExecInput, NodeGetFileRequest,
@@ -36,7 +36,7 @@ pub(crate) struct Files {
 }
 
 #[tonic::async_trait]
-impl NodeFiles for Files {
+impl NodeOperations for Files {
     type LogsStream = ReceiverStream<Result<v1::LogsChunk, Status>>;
 
     async fn logs(
@@ -284,7 +284,7 @@ pub(crate) async fn suite_with_node(files: &Files) -> (Suite, Node, v1::LogsRequ
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let server = tonic::transport::Server::builder()
-        .add_service(NodeFilesServer::new(files.clone()))
+        .add_service(NodeOperationsServer::new(files.clone()))
         .serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(server);
     suite_with(1, Node { address, ..node(1) }).await

@@ -8,7 +8,7 @@ use dial_out::DialOut;
 use gateway_calls::Gateways;
 use local_state::Identity;
 use model::Node;
-use proto::internal::v1::node_files_server::{self, NodeFilesServer};
+use proto::internal::v1::node_operations_server::{self, NodeOperationsServer};
 use proto::internal::v1::{
     AwaitConnectionsRequest, HeartbeatRequest, OpenConnectionRequest, RelayRequest,
     node_connections_client::NodeConnectionsClient,
@@ -50,12 +50,12 @@ impl Machine {
         let incoming = Incoming::new(listener, Transport::PLAINTEXT).with_opened(opened);
         let options = ServeOptions {
             service: "node",
-            rpc_services: vec![node_files_server::SERVICE_NAME],
+            rpc_services: vec![node_operations_server::SERVICE_NAME],
             descriptors: proto::DESCRIPTORS,
             metrics: None,
             shutdown_grace_period: Duration::from_secs(1),
         };
-        let routes = Routes::new(NodeFilesServer::new(files.clone()));
+        let routes = Routes::new(NodeOperationsServer::new(files.clone()));
         let drain = CancellationToken::new();
         tokio::spawn(serve(incoming, routes, options, drain.clone()));
         let addresses = addresses.iter().map(|it| (*it).to_owned()).collect();

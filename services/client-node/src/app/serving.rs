@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::internal::v1::node_files_server::NodeFilesServer;
+use proto::internal::v1::node_operations_server::NodeOperationsServer;
 use service_kit::server::{ServeOptions, serve};
 use service_kit::{Incoming, Opened, Transport};
 use tokio::sync::mpsc;
@@ -11,7 +11,7 @@ use tonic::service::Routes;
 
 use crate::SERVICE;
 use crate::error::Error;
-use crate::grpc::files::Files;
+use crate::grpc::operations::Operations;
 
 pub(super) struct Listeners {
     pub(super) grpc: connections::Listener,
@@ -24,7 +24,7 @@ pub(super) struct Listeners {
 pub(super) async fn serve_all(
     listeners: Option<Listeners>,
     opened: mpsc::Receiver<Opened>,
-    files: Files,
+    operations: Operations,
     registry: service_kit::Metrics,
     shutdown_grace_period: Duration,
     (drain, ended): (CancellationToken, CancellationToken),
@@ -35,7 +35,7 @@ pub(super) async fn serve_all(
     let options = ServeOptions {
         service: SERVICE,
         rpc_services: vec![
-            proto::internal::v1::node_files_server::SERVICE_NAME,
+            proto::internal::v1::node_operations_server::SERVICE_NAME,
             process_log::SERVICE_NAME,
         ],
         descriptors: proto::DESCRIPTORS,
@@ -43,7 +43,7 @@ pub(super) async fn serve_all(
         shutdown_grace_period,
     };
     let agent = process_log::ProcessLog::new(drain.clone()).into_server();
-    let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
+    let routes = Routes::new(NodeOperationsServer::new(operations)).add_service(agent);
     let incoming = Incoming::new(listeners.grpc, listeners.transport.clone()).with_opened(opened);
     let serving = serve(incoming, routes, options, drain);
     let refreshing = listeners

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::files::{FILE_SLOTS, Files, not_here, read_alloc_id};
+use super::operations::{FILE_SLOTS, Operations, not_here, read_alloc_id};
 
 /// Poll interval of a following stream.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
@@ -28,12 +28,12 @@ pub(super) type FileChunks = Pin<Box<dyn Stream<Item = Result<v1::FileChunk, Sta
 /// # Errors
 /// The request is invalid, or this node has no such directory.
 pub(super) async fn list(
-    files: &Files,
+    operations: &Operations,
     request: v1::ListFilesRequest,
 ) -> Result<v1::ListFilesResponse, Status> {
-    let _slot = slot(&files.file_slots)?;
+    let _slot = slot(&operations.file_slots)?;
     let alloc_id = read_alloc_id(&request.alloc_id)?;
-    let list = in_directory(files, alloc_id, move |directory| {
+    let list = in_directory(operations, alloc_id, move |directory| {
         directory.list(&FilePath::parse(&request.path)?)
     });
     let list = list.await?;
@@ -48,12 +48,12 @@ pub(super) async fn list(
 /// # Errors
 /// The request is invalid, or this node has no such file.
 pub(super) async fn get(
-    files: &Files,
+    operations: &Operations,
     request: v1::GetFileRequest,
 ) -> Result<v1::GetFileResponse, Status> {
-    let _slot = slot(&files.file_slots)?;
+    let _slot = slot(&operations.file_slots)?;
     let alloc_id = read_alloc_id(&request.alloc_id)?;
-    let found = in_directory(files, alloc_id, move |directory| {
+    let found = in_directory(operations, alloc_id, move |directory| {
         directory.info(&FilePath::parse(&request.path)?)
     });
     let file = Some(info(found.await?));
@@ -65,22 +65,22 @@ pub(super) async fn get(
 /// # Errors
 /// The request is invalid, or this node has no such file.
 pub(super) async fn read(
-    files: &Files,
+    operations: &Operations,
     request: v1::ReadFileRequest,
 ) -> Result<FileChunks, Status> {
-    let slot = slot(&files.file_slots)?;
+    let slot = slot(&operations.file_slots)?;
     let alloc_id = read_alloc_id(&request.alloc_id)?;
     let origin = if request.from_end {
         Origin::End(request.offset)
     } else {
         Origin::Start(request.offset)
     };
-    let reader = in_directory(files, alloc_id, move |directory| {
+    let reader = in_directory(operations, alloc_id, move |directory| {
         Reader::open(directory, FilePath::parse(&request.path)?, origin)
     });
     let following = Following {
         reader: Some(reader.await?),
-        files: files.clone(),
+        operations: operations.clone(),
         alloc_id,
         follow: request.follow,
         left: match request.limit {
@@ -96,7 +96,7 @@ pub(super) async fn read(
 
 /// An open file and its caller.
 struct Following {
-    files: Files,
+    operations: Operations,
     alloc_id: AllocId,
     /// `None` during a read, and after the last one.
     reader: Option<Reader>,
@@ -165,14 +165,14 @@ async fn next_chunk(
 impl Following {
     /// Waits for the next look; `None`: the agent ends, and the stream with it.
     async fn pause(&mut self) -> Option<()> {
-        let found = self.files.agent.find(self.alloc_id);
+        let found = self.operations.agent.find(self.alloc_id);
         self.has_ended = found.is_none_or(|(_, has_ended)| has_ended);
         if self.has_ended {
             return Some(());
         }
         tokio::select! {
             () = tokio::time::sleep(FOLLOW_INTERVAL) => Some(()),
-            () = self.files.drain.cancelled() => None,
+            () = self.operations.drain.cancelled() => None,
         }
     }
 }
@@ -187,16 +187,21 @@ fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Status> {
 
 /// Works in the directory of an allocation, outside the async threads.
 async fn in_directory<T: Send + 'static>(
-    files: &Files,
+    operations: &Operations,
     alloc_id: AllocId,
     work: impl FnOnce(Directory) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Status> {
-    if files.agent.find(alloc_id).is_none() {
+    if operations.agent.find(alloc_id).is_none() {
         return Err(not_here(alloc_id));
     }
-    let base = files.context.tasks.alloc_dir.as_deref().ok_or_else(|| {
-        Status::failed_precondition("this node only simulates tasks: it has no files")
-    })?;
+    let base = operations
+        .context
+        .tasks
+        .alloc_dir
+        .as_deref()
+        .ok_or_else(|| {
+            Status::failed_precondition("this node only simulates tasks: it has no files")
+        })?;
     let root = AllocDirs::new(base, alloc_id).root;
     let worked = blocking::spawn(move || match Directory::open(&root) {
         Ok(directory) => work(directory).map_err(status_of),

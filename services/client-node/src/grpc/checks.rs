@@ -5,7 +5,7 @@ use proto::v1;
 use task_runner::CheckView;
 use tonic::Status;
 
-use super::files::{not_here, read_alloc_id};
+use super::operations::{not_here, read_alloc_id};
 use crate::allocations::agent::Agent;
 
 /// Returns the checks of an allocation, none once it has ended.

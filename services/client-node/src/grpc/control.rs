@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 use tonic::Status;
 use tracing::info;
 
-use super::files::Files;
+use super::operations::Operations;
 use crate::node_meta::MetaError;
 
 /// Returns the node's metadata.
-pub(super) fn get_meta(files: &Files) -> v1::NodeMeta {
-    let (fixed, dynamic) = (files.meta.fixed(), files.meta.dynamic());
+pub(super) fn get_meta(operations: &Operations) -> v1::NodeMeta {
+    let (fixed, dynamic) = (operations.meta.fixed(), operations.meta.dynamic());
     let removed = dynamic.iter().filter(|(_, value)| value.is_none());
     v1::NodeMeta {
         merged: meta::merge(fixed, &dynamic).into_iter().collect(),
@@ -30,10 +30,10 @@ pub(super) fn get_meta(files: &Files) -> v1::NodeMeta {
 /// # Errors
 /// It would be too large, or cannot be stored.
 pub(super) async fn apply_meta(
-    files: &Files,
+    operations: &Operations,
     request: v1::ApplyNodeMetaRequest,
 ) -> Result<v1::NodeMeta, Status> {
-    let (meta, context) = (files.meta.clone(), files.context.clone());
+    let (meta, context) = (operations.meta.clone(), operations.context.clone());
     let set = request.set.into_iter().collect();
     // A caller that goes does not interrupt it between the disk and memory.
     let applying = tokio::spawn(async move {
@@ -46,7 +46,7 @@ pub(super) async fn apply_meta(
     match applied {
         Ok(()) => {
             info!("dynamic metadata applied");
-            Ok(get_meta(files))
+            Ok(get_meta(operations))
         }
         Err(error @ MetaError::TooLarge(_)) => {
             Err(proto::status::invalid_field("set", error.to_string()))
@@ -59,9 +59,9 @@ pub(super) async fn apply_meta(
 ///
 /// # Errors
 /// Too many requests wait already, the node is simulated, or its agent is ending.
-pub(super) async fn refresh(files: &Files) -> Result<Vec<String>, Status> {
+pub(super) async fn refresh(operations: &Operations) -> Result<Vec<String>, Status> {
     let (answer, answered) = oneshot::channel();
-    files
+    operations
         .refreshes
         .try_send(answer)
         .map_err(|error| match error {

@@ -14,7 +14,7 @@ use task_runner::exec::{Exec, ExecError, ExecRefusal};
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
-use super::files::{Files, not_here, read_alloc_id};
+use super::operations::{Operations, not_here, read_alloc_id};
 
 pub(super) type Outputs = Pin<Box<dyn Stream<Item = Result<v1::ExecOutput, Status>> + Send>>;
 
@@ -23,23 +23,24 @@ pub(super) type Outputs = Pin<Box<dyn Stream<Item = Result<v1::ExecOutput, Statu
 /// # Errors
 /// The request is invalid, or the command cannot be run.
 pub(super) async fn exec(
-    files: &Files,
+    operations: &Operations,
     mut inputs: Streaming<NodeExecInput>,
 ) -> Result<Outputs, Status> {
     let first = inputs.message().await?.unwrap_or_default();
-    files.check_secret(&first.secret)?;
+    operations.check_secret(&first.secret)?;
     let Some(Input::Start(start)) = first.input.and_then(|input| input.input) else {
         return Err(proto::status::invalid_field("start", "missing".to_owned()));
     };
     let alloc_id = read_alloc_id(&start.alloc_id)?;
-    let handle = files
+    let handle = operations
         .agent
         .handle(alloc_id)
         .ok_or_else(|| not_here(alloc_id))?;
     let task = start.task.clone();
     let command = read_command(start)?;
-    let context = &files.context.tasks;
-    let started = task_runner::exec::exec(context, handle, &task, command, files.drain.clone());
+    let context = &operations.context.tasks;
+    let started =
+        task_runner::exec::exec(context, handle, &task, command, operations.drain.clone());
     let exec = started.await.map_err(|refusal| match refusal {
         ExecRefusal::Removed => not_here(alloc_id),
         ExecRefusal::Busy => Status::resource_exhausted(refusal.to_string()),

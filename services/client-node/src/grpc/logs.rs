@@ -12,7 +12,7 @@ use task_drivers::log_files::LogStream;
 use task_drivers::log_reader::{LogReader, Origin};
 use tonic::Status;
 
-use super::files::{Files, not_here, read_alloc_id};
+use super::operations::{Operations, not_here, read_alloc_id};
 use crate::context::Context;
 
 /// Poll interval of a following stream. Source: Nomad's public behaviour.
@@ -24,9 +24,12 @@ pub(super) type Chunks = Pin<Box<dyn Stream<Item = Result<v1::LogsChunk, Status>
 ///
 /// # Errors
 /// The request is invalid, or this node does not have the output.
-pub(super) async fn logs(files: &Files, request: v1::LogsRequest) -> Result<Chunks, Status> {
+pub(super) async fn logs(
+    operations: &Operations,
+    request: v1::LogsRequest,
+) -> Result<Chunks, Status> {
     let (alloc_id, stream, origin) = read_request(&request)?;
-    let (assignment, _) = files
+    let (assignment, _) = operations
         .agent
         .find(alloc_id)
         .ok_or_else(|| not_here(alloc_id))?;
@@ -35,21 +38,26 @@ pub(super) async fn logs(files: &Files, request: v1::LogsRequest) -> Result<Chun
         let message = format!("allocation {alloc_id} has no task {:?}", request.task);
         return Err(Status::not_found(message));
     }
-    let base = files.context.tasks.alloc_dir.as_deref().ok_or_else(|| {
-        Status::failed_precondition("this node only simulates tasks: it has no output")
-    })?;
+    let base = operations
+        .context
+        .tasks
+        .alloc_dir
+        .as_deref()
+        .ok_or_else(|| {
+            Status::failed_precondition("this node only simulates tasks: it has no output")
+        })?;
     let logs = AllocDirs::new(base, alloc_id).logs();
     let open = move || LogReader::open(logs, request.task, stream, origin);
     let reader = blocking(open).await?.map_err(|error| {
         Status::not_found(format!("allocation {alloc_id} has no output: {error}"))
     })?;
     let following = Following {
-        files: files.clone(),
+        operations: operations.clone(),
         alloc_id,
         reader: Some(reader),
         follow: request.follow,
         has_ended: false,
-        _open: OpenStream::new(&files.context),
+        _open: OpenStream::new(&operations.context),
     };
     Ok(Box::pin(unfold(following, next_chunk)))
 }
@@ -76,7 +84,7 @@ fn read_request(request: &v1::LogsRequest) -> Result<(AllocId, LogStream, Origin
 }
 
 struct Following {
-    files: Files,
+    operations: Operations,
     alloc_id: AllocId,
     /// `None` during a read.
     reader: Option<LogReader>,
@@ -99,7 +107,13 @@ async fn next_chunk(
                 data
             }
             // The allocation was collected: its output is gone.
-            Ok((Err(_), _)) if following.files.agent.find(following.alloc_id).is_none() => {
+            Ok((Err(_), _))
+                if following
+                    .operations
+                    .agent
+                    .find(following.alloc_id)
+                    .is_none() =>
+            {
                 return None;
             }
             Ok((Err(error), _)) => {
@@ -115,14 +129,14 @@ async fn next_chunk(
         if !following.follow || following.has_ended {
             return None;
         }
-        let found = following.files.agent.find(following.alloc_id);
+        let found = following.operations.agent.find(following.alloc_id);
         following.has_ended = found.is_none_or(|(_, has_ended)| has_ended);
         if following.has_ended {
             continue;
         }
         tokio::select! {
             () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
-            () = following.files.drain.cancelled() => {
+            () = following.operations.drain.cancelled() => {
                 let status = Status::unavailable("the node's agent is ending; retry");
                 return Some((Err(status), Following { reader: None, ..following }));
             }

@@ -5,7 +5,7 @@ use model::{AllocId, RestartScope};
 use proto::internal::v1::NodeRestartRequest;
 use tonic::Status;
 
-use super::files::{not_here, read_alloc_id};
+use super::operations::{not_here, read_alloc_id};
 use crate::allocations::agent::Agent;
 
 /// Restarts the tasks of a request, and returns their names.

@@ -8,25 +8,25 @@ use task_runner::measurement::{self, Core, Disk, Host, TaskInUse};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
-use super::files::{Files, MEASUREMENT_SLOTS, not_here, read_alloc_id};
+use super::operations::{MEASUREMENT_SLOTS, Operations, not_here, read_alloc_id};
 
 /// Measures the tasks of an allocation.
 ///
 /// # Errors
 /// The request is invalid, or the allocation is not on this node.
 pub(super) async fn tasks(
-    files: &Files,
+    operations: &Operations,
     request: v1::GetAllocationStatsRequest,
 ) -> Result<v1::GetAllocationStatsResponse, Status> {
-    let _slot = slot(&files.measurement_slots)?;
+    let _slot = slot(&operations.measurement_slots)?;
     let alloc_id = read_alloc_id(&request.alloc_id)?;
-    if files.agent.find(alloc_id).is_none() {
+    if operations.agent.find(alloc_id).is_none() {
         return Err(not_here(alloc_id));
     }
     let task = (!request.task.is_empty()).then_some(request.task.as_str());
-    let context = &files.context.tasks;
+    let context = &operations.context.tasks;
     let measured = measurement::tasks(context, alloc_id, task).await;
-    let core_mhz = core_mhz(&files.node.borrow());
+    let core_mhz = core_mhz(&operations.node.borrow());
     let tasks = measured
         .into_iter()
         .map(|(name, used)| (name, task_usage(&used, core_mhz)));
@@ -40,11 +40,11 @@ pub(super) async fn tasks(
 ///
 /// # Errors
 /// As many measurements as may be are in progress.
-pub(super) async fn host(files: &Files) -> Result<v1::GetNodeStatsResponse, Status> {
-    let _slot = slot(&files.measurement_slots)?;
-    let context = &files.context.tasks;
+pub(super) async fn host(operations: &Operations) -> Result<v1::GetNodeStatsResponse, Status> {
+    let _slot = slot(&operations.measurement_slots)?;
+    let context = &operations.context.tasks;
     let host = measurement::host(context.alloc_dir.clone()).await;
-    let core_mhz = core_mhz(&files.node.borrow());
+    let core_mhz = core_mhz(&operations.node.borrow());
     let usage = v1::NodeUsage {
         measured_at_ns: context.clocks.wall().0,
         ..node_usage(host, core_mhz)

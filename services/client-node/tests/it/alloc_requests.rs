@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{AllocId, ClientStatus};
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::internal::v1::{
     NodeAllocStatsRequest, NodeApplyMetaRequest, NodeGetMetaRequest, NodeHostStatsRequest,
     NodeRefreshRequest, NodeSignalRequest,
@@ -15,8 +15,8 @@ use tonic::{Code, Status};
 use crate::gateway::{Cluster, Gateway, LIMIT};
 use crate::node::{Place, Process, Running, service, start};
 
-fn client(node: &Running) -> NodeFilesClient<service_kit::TracedChannel> {
-    NodeFilesClient::new(service_kit::connect_lazy(&node.address).unwrap())
+fn client(node: &Running) -> NodeOperationsClient<service_kit::TracedChannel> {
+    NodeOperationsClient::new(service_kit::connect_lazy(&node.address).unwrap())
 }
 
 fn secret(cluster: &Cluster) -> String {

@@ -2,7 +2,7 @@
 
 use model::{AllocId, ClientStatus};
 use proto::internal::v1::NodeExecInput;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::v1::exec_input::Input;
 use proto::v1::exec_output::Output;
 use proto::v1::{ExecInput, ExecOutput, ExecStart, TerminalSize};
@@ -56,7 +56,7 @@ impl Caller<'_> {
         let first = message(Input::Start(start), &self.secret);
         input.send(first).await.unwrap();
         let channel = service_kit::connect_lazy(&self.node.address).unwrap();
-        let mut client = NodeFilesClient::new(channel);
+        let mut client = NodeOperationsClient::new(channel);
         let opened = client.exec(ReceiverStream::new(messages)).await?;
         let output = opened.into_inner();
         Ok(Session { input, output })

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use model::{AllocId, ClientStatus};
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::internal::v1::{NodeGetFileRequest, NodeListFilesRequest, NodeReadFileRequest};
 use proto::v1;
 use test_kit::wait_for;
@@ -26,8 +26,8 @@ struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    fn client(&self) -> NodeFilesClient<service_kit::TracedChannel> {
-        NodeFilesClient::new(service_kit::connect_lazy(&self.node.address).unwrap())
+    fn client(&self) -> NodeOperationsClient<service_kit::TracedChannel> {
+        NodeOperationsClient::new(service_kit::connect_lazy(&self.node.address).unwrap())
     }
 
     async fn list(&self, path: &str) -> Result<Vec<String>, Status> {

@@ -2,7 +2,7 @@
 
 use model::{AllocId, ClientStatus};
 use proto::internal::v1::NodeLogsRequest;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::v1::{LogStream, LogsRequest};
 use test_kit::wait_for;
 use tonic::{Code, Status, Streaming};
@@ -29,7 +29,7 @@ async fn logs(
         request: Some(request),
         secret: secret.to_owned(),
     };
-    let response = NodeFilesClient::new(channel).logs(message).await?;
+    let response = NodeOperationsClient::new(channel).logs(message).await?;
     Ok(response.into_inner())
 }
 

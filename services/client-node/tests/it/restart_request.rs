@@ -1,7 +1,7 @@
 //! Restarts on request, over the node's own RPC.
 
 use model::ClientStatus;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::internal::v1::{NodeRestartRequest, NodeRestartResponse};
 use test_kit::wait_for;
 use tonic::{Code, Status};
@@ -14,7 +14,7 @@ async fn restart(
     request: NodeRestartRequest,
 ) -> Result<NodeRestartResponse, Status> {
     let channel = service_kit::connect_lazy(&node.address).unwrap();
-    let answer = NodeFilesClient::new(channel).restart(request).await?;
+    let answer = NodeOperationsClient::new(channel).restart(request).await?;
     Ok(answer.into_inner())
 }
 

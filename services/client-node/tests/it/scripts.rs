@@ -7,7 +7,7 @@ use model::service::{CheckRestart, CheckType, ServiceCheck};
 use model::template::{ChangeMode, ChangeScript, TemplateWait};
 use model::{AllocId, ClientStatus, Job, Service};
 use proto::internal::v1::NodeChecksRequest;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use proto::internal::v1::node_operations_client::NodeOperationsClient;
 use proto::v1::AllocationCheck;
 use test_kit::{builders, wait_for};
 
@@ -211,7 +211,7 @@ async fn scripts_run_inside_containers() {
 async fn check_of(cluster: &Cluster, node: &Running, id: AllocId, status: &str) -> AllocationCheck {
     let secret = cluster.facts().registrations.last().unwrap().secret.clone();
     let channel = service_kit::connect_lazy(&node.address).unwrap();
-    let client = NodeFilesClient::new(channel);
+    let client = NodeOperationsClient::new(channel);
     wait_for(status, LIMIT, async || {
         let request = NodeChecksRequest {
             alloc_id: id.to_string(),

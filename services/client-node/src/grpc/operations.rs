@@ -19,7 +19,7 @@ pub(super) const FILE_SLOTS: usize = 16;
 pub(super) const MEASUREMENT_SLOTS: usize = 8;
 
 #[derive(Clone)]
-pub(crate) struct Files {
+pub(crate) struct Operations {
     pub(crate) context: Arc<Context>,
     pub(crate) agent: Arc<Agent>,
     pub(crate) drain: CancellationToken,
@@ -37,7 +37,7 @@ pub(crate) struct Files {
 /// A request for a new look at the machine: answered with the parts of the node's record that have changed.
 pub(crate) type Refresh = oneshot::Sender<Vec<&'static str>>;
 
-impl Files {
+impl Operations {
     pub(crate) fn new(
         context: Arc<Context>,
         agent: Arc<Agent>,

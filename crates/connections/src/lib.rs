@@ -31,6 +31,17 @@ pub use message_stream::{Incoming, MESSAGES, MessageStream, Messages};
 pub use network::{BoxFuture, Network, install, is_simulated};
 pub use stream::{Io, Stream};
 
+/// Window of HTTP/2 for one stream: bytes that its receiver has not read. It allows 20 MB/s over 50 ms.
+pub const STREAM_WINDOW: u32 = 1024 * 1024;
+/// Window of HTTP/2 for all streams of a connection.
+///
+/// The `h2` crate ends a connection whose unread DATA frames waste more than half of this, and a frame below 256
+/// bytes wastes what it lacks: with `hyper`'s own windows, a reader that stops for a while in a stream of small
+/// messages, or some thousand small requests at a server without time for them, break the connection for all
+/// its streams. With this one, a stream of messages of 20 bytes is stopped by its own window at a fifth of the
+/// limit.
+pub const CONNECTION_WINDOW: u32 = 128 * 1024 * 1024;
+
 /// Returns a channel to `endpoint` that connects on first use and reconnects as needed.
 pub fn connect_lazy(endpoint: &Endpoint) -> Channel {
     match installed() {

@@ -14,6 +14,8 @@ use tonic::{Code, Status};
 /// The retry delay after a refusal for overload: a queue of a million evaluations drains by tens of
 /// thousands a second, so seconds make a difference.
 const OVERLOAD_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// The retry delay while a gateway works on as many requests as it may: they take less than a second.
+const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The retry delay while the store or a node is away: about one election.
 const UNAVAILABLE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -69,6 +71,14 @@ impl Error {
             code: Code::ResourceExhausted,
             cause: cause.into(),
             details: Details::RetryAfter(OVERLOAD_RETRY_AFTER),
+        }
+    }
+
+    /// Returns a `RESOURCE_EXHAUSTED` that succeeds once requests in progress have ended.
+    pub fn busy(cause: impl Into<Cause>) -> Self {
+        Self {
+            details: Details::RetryAfter(BUSY_RETRY_AFTER),
+            ..Self::overloaded(cause)
         }
     }
 

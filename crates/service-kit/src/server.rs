@@ -119,6 +119,8 @@ async fn serve_until_drained(
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .initial_stream_window_size(connections::STREAM_WINDOW)
+        .initial_connection_window_size(connections::CONNECTION_WINDOW)
         .layer(layer)
         .layer(access)
         .add_routes(routes.add_service(health).add_service(reflection))

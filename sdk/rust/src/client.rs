@@ -298,5 +298,7 @@ fn endpoint(address: &str) -> Result<Endpoint, InvalidAddress> {
         .http2_keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE)
         .keep_alive_while_idle(true)
+        .initial_stream_window_size(connections::STREAM_WINDOW)
+        .initial_connection_window_size(connections::CONNECTION_WINDOW)
         .tcp_nodelay(true))
 }

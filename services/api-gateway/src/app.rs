@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use admission::space::SpaceLimits;
 use csi_volumes::CsiVolumes;
-use gateway_core::Core;
+use gateway_core::{Core, WorkSlots};
 use keyring::{Keyring, KeyringFile};
 use node_calls::NodeCalls;
 use node_connections::NodeConnections;
@@ -232,6 +232,7 @@ fn gateway(
         metrics: host.metrics.register(Metrics::register),
         drain: drain.clone(),
         dry_runs: ConcurrencyLimit::for_this_machine(),
+        work_slots: WorkSlots::new(config.max_job_requests),
         streams: StreamSlots::default(),
         backups: BackupSlot::default(),
     });

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use csi_volumes::CsiVolumes;
-use gateway_core::{Core, Error, Step};
+use gateway_core::{Core, Error, Step, WorkSlots};
 use keyring::Keyring;
 use node_calls::NodeCalls;
 use node_gateway::NodeGateway;
 use service_kit::CancellationToken;
 use state::Snapshot;
 use store::SizeClass;
+use tokio::sync::SemaphorePermit;
 
 use crate::backup::slot::BackupSlot;
 use crate::concurrency_limit::ConcurrencyLimit;
@@ -38,6 +39,8 @@ pub struct Gateway {
     /// Cancelled when streams and blocked reads have to end.
     pub drain: CancellationToken,
     pub dry_runs: ConcurrencyLimit,
+    /// Requests about jobs in progress.
+    pub work_slots: WorkSlots,
     pub streams: StreamSlots,
     /// Refuses new work while etcd is nearly full.
     pub space: Arc<Space>,
@@ -52,6 +55,14 @@ pub(crate) struct Work<T> {
 }
 
 impl Gateway {
+    /// Takes a slot for a request about a job. Requests that end work need none.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED`: all slots are taken; counted.
+    pub(crate) fn begin_work(&self) -> Result<SemaphorePermit<'_>, Error> {
+        self.counted(self.work_slots.take())
+    }
+
     /// Decides on a request about a job and commits the decision ([`Core::execute_in`]). A decision
     /// that adds work is refused while etcd is nearly full; refusals for overload are counted.
     ///

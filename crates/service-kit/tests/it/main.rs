@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod backpressure;
 mod signals;
 mod traces;
 mod transport;

@@ -154,6 +154,7 @@ impl Api {
         decide: impl Fn(&Snapshot, &RequestContext) -> Result<Outcome, JobRefusal> + Send + Sync,
     ) -> Result<Done, Error> {
         let gateway = &self.gateway;
+        let _slot = gateway.begin_work()?;
         let context = self.request_context();
         let decide = |snapshot: &Snapshot| {
             let outcome = decide(snapshot, &context)?;

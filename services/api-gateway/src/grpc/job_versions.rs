@@ -57,6 +57,7 @@ impl Api {
         request: v1::RevertJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
+        let _slot = gateway.begin_work()?;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
         let to = match request.target {
             Some(Wanted::Version(version)) => Target::Version(version),

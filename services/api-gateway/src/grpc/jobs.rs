@@ -211,6 +211,7 @@ impl Api {
         request: v1::RegisterJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
+        let _slot = gateway.begin_work()?;
         let now = gateway.core.now();
         let submitted = self.submitted(request.job.as_ref(), now)?;
         let key = submitted.key();

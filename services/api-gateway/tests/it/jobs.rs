@@ -326,6 +326,32 @@ async fn too_many_open_evaluations_refuse_jobs_and_say_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn requests_about_jobs_beyond_the_limit_are_refused_and_say_when_to_come_back() {
+    let suite = Suite::start_with(1, |config| config.max_job_requests = 1).await;
+    let registering = (0..16).map(|number| {
+        let mut jobs = suite.jobs(0);
+        async move {
+            let job = job(&format!("web-{number}"));
+            jobs.register(ask(register(&job))).await
+        }
+    });
+    let answers = futures::future::join_all(registering).await;
+    let (answered, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(!answered.is_empty(), "the first one is never refused");
+    assert!(
+        !refused.is_empty(),
+        "they came in while the first was being committed"
+    );
+    for status in refused.into_iter().map(Result::unwrap_err) {
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+        let detail = v1::ErrorDetail::from_status(&status).unwrap();
+        assert_eq!(detail.retry_after(), Some(std::time::Duration::from_secs(1)));
+    }
+    // The slot is free again.
+    suite.register(&job("later")).await;
+}
+
+#[tokio::test]
 async fn validation_says_what_registration_would_and_writes_nothing() {
     let suite = Suite::start(1).await;
     let mut bad = v1::Job::from(&job("web"));

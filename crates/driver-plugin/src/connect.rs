@@ -53,7 +53,10 @@ pub(crate) fn channel(socket: &Path, limit: Duration) -> Channel {
         async move { UnixStream::connect(socket).await.map(TokioIo::new) }
     });
     // No name is looked up: the connector ignores the address.
-    let endpoint = Endpoint::from_static("http://localhost").connect_timeout(limit);
+    let endpoint = Endpoint::from_static("http://localhost")
+        .connect_timeout(limit)
+        .initial_stream_window_size(connections::STREAM_WINDOW)
+        .initial_connection_window_size(connections::CONNECTION_WINDOW);
     endpoint.connect_with_connector_lazy(connector)
 }
 

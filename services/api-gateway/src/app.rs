@@ -222,6 +222,7 @@ fn gateway(
         address: host.address().to_owned(),
         agent: process_log::ProcessLog::new(drain.clone()),
         space: Arc::new(Space::new(limits)),
+        work_slots: WorkSlots::new(config.max_job_requests),
         config,
         csi: CsiVolumes::new(Arc::clone(&core), node_calls.clone()),
         node_calls,
@@ -232,7 +233,6 @@ fn gateway(
         metrics: host.metrics.register(Metrics::register),
         drain: drain.clone(),
         dry_runs: ConcurrencyLimit::for_this_machine(),
-        work_slots: WorkSlots::new(config.max_job_requests),
         streams: StreamSlots::default(),
         backups: BackupSlot::default(),
     });

@@ -149,9 +149,16 @@ impl Bench {
             ..v1::RegisterJobRequest::default()
         };
         async move {
-            let answer = api.jobs().register(request).await;
-            answer.with_context(|| format!("registering {id}"))?;
-            Ok(())
+            loop {
+                match api.jobs().register(request.clone()).await {
+                    // The gateway has as many requests as it works on: the job waits here.
+                    Err(error) if error.is_overload() => {}
+                    answer => {
+                        answer.with_context(|| format!("registering {id}"))?;
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
 

@@ -345,7 +345,10 @@ async fn requests_about_jobs_beyond_the_limit_are_refused_and_say_when_to_come_b
     for status in refused.into_iter().map(Result::unwrap_err) {
         assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
         let detail = v1::ErrorDetail::from_status(&status).unwrap();
-        assert_eq!(detail.retry_after(), Some(std::time::Duration::from_secs(1)));
+        assert_eq!(
+            detail.retry_after(),
+            Some(std::time::Duration::from_secs(1))
+        );
     }
     // The slot is free again.
     suite.register(&job("later")).await;

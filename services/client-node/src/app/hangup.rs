@@ -5,7 +5,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
-use crate::grpc::files::Refresh;
+use crate::grpc::operations::Refresh;
 
 /// Asks for a look at the machine at each SIGHUP, until `ended`.
 pub(super) async fn refresh(refreshes: mpsc::Sender<Refresh>, ended: CancellationToken) {

@@ -21,7 +21,7 @@ use tracing::info;
 
 use crate::config::Config;
 use crate::context::Context;
-use crate::grpc::files::Refresh;
+use crate::grpc::operations::Refresh;
 use crate::node_meta::NodeMeta;
 
 /// Parts of the node's record besides the hardware.

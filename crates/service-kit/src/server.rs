@@ -26,6 +26,10 @@ use crate::rpc::{RpcLayer, RpcMetrics};
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Requests of a connection that are in progress at a time; further ones wait in the client, where they cost this
+/// process nothing. A gateway works on as many requests about jobs, so that one client alone is never refused.
+const MAX_STREAMS: u32 = 1_024;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}")]
@@ -119,6 +123,10 @@ async fn serve_until_drained(
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .max_concurrent_streams(MAX_STREAMS)
+        // After a pause of this process, all requests of a connection may have been given up. With `h2`'s limit
+        // of 20, the connection would end.
+        .http2_max_pending_accept_reset_streams(Some(MAX_STREAMS as usize))
         .initial_stream_window_size(connections::STREAM_WINDOW)
         .initial_connection_window_size(connections::CONNECTION_WINDOW)
         .layer(layer)

@@ -40,6 +40,14 @@ pub(crate) struct Bench {
     prefix: String,
 }
 
+/// The time after which a registration that was refused or late fails the load.
+const REGISTRATION_LIMIT: Duration = Duration::from_secs(300);
+
+/// Tells whether the gateway had no time for a request.
+fn is_late(error: &kafila_client::Error) -> bool {
+    error.is_overload() || error.code() == tonic::Code::DeadlineExceeded
+}
+
 impl Bench {
     /// Connects, registers the nodes and starts the samples.
     ///
@@ -149,10 +157,12 @@ impl Bench {
             ..v1::RegisterJobRequest::default()
         };
         async move {
+            let began = Instant::now();
             loop {
+                let is_early = began.elapsed() < REGISTRATION_LIMIT;
                 match api.jobs().register(request.clone()).await {
                     // The gateway has as many requests as it works on: the job waits here.
-                    Err(error) if error.is_overload() => {}
+                    Err(error) if is_early && is_late(&error) => {}
                     answer => {
                         answer.with_context(|| format!("registering {id}"))?;
                         return Ok(());

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -27,23 +28,33 @@ fn small_frames(count: usize) -> Body {
     Body::from_stream(futures::stream::iter(frames))
 }
 
-/// Starts a server, and returns a channel on one connection to it.
+/// Starts a server on a thread of its own, and returns a channel on one connection to it.
 async fn channel<H, T>(handler: H) -> (TracedChannel, String)
 where
     H: axum::handler::Handler<T, ()>,
     T: 'static,
 {
-    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let options = ServeOptions {
-        service: "test",
-        rpc_services: Vec::new(),
-        descriptors: &[],
-        metrics: None,
-        shutdown_grace_period: Duration::ZERO,
+    let (bound, address) = tokio::sync::oneshot::channel();
+    let serving = async move {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        bound.send(listener.local_addr().unwrap()).unwrap();
+        let options = ServeOptions {
+            service: "test",
+            rpc_services: Vec::new(),
+            descriptors: &[],
+            metrics: None,
+            shutdown_grace_period: Duration::ZERO,
+        };
+        let routes = Routes::from(axum::Router::new().route(ACK, any(handler)));
+        serve(listener, routes, options, CancellationToken::new()).await
     };
-    let routes = Routes::from(axum::Router::new().route(ACK, any(handler)));
-    tokio::spawn(serve(listener, routes, options, CancellationToken::new()));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(serving)
+    });
+    let address = format!("http://{}", address.await.unwrap());
     (connect_lazy(&address).unwrap(), address)
 }
 
@@ -84,11 +95,49 @@ async fn a_server_that_reads_late_gets_every_message() {
 }
 
 #[tokio::test]
-async fn a_server_without_time_for_thousands_of_requests_answers_all_of_them() {
-    const REQUESTS: usize = 5_000;
-    let (channel, address) = channel(read_late).await;
+async fn requests_beyond_a_thousand_wait_in_their_client_and_are_answered() {
+    const REQUESTS: usize = 3_000;
+    static OPEN: AtomicUsize = AtomicUsize::new(0);
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    async fn count(request: Request) -> String {
+        let open = OPEN.fetch_add(1, Ordering::Relaxed) + 1;
+        MOST.fetch_max(open, Ordering::Relaxed);
+        let answer = read_late(request).await;
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+        answer
+    }
+    let (channel, address) = channel(count).await;
     let calls = (0..REQUESTS).map(|_| call(channel.clone(), &address, small_frames(1)));
     for answer in join_all(calls).await {
         assert_eq!(size(answer).await, SIZE.to_string().len());
     }
+    assert_eq!(MOST.load(Ordering::Relaxed), 1_024);
+}
+
+/// Answers with nothing; an empty request stops the server's thread for a while.
+async fn stop_if_empty(request: Request) {
+    if size(request.into_body()).await == 0 {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[tokio::test]
+async fn requests_given_up_before_the_server_saw_them_do_not_break_the_connection() {
+    const REQUESTS: usize = 500;
+    let (channel, address) = channel(stop_if_empty).await;
+    let stopping = async {
+        let answer = call(channel.clone(), &address, Body::empty()).await;
+        size(answer).await
+    };
+    let giving_up = async {
+        // The server is stopped by now.
+        tokio::time::sleep(PAUSE / 5).await;
+        let calls = (0..REQUESTS).map(|_| call(channel.clone(), &address, small_frames(1)));
+        let given_up = tokio::time::timeout(PAUSE / 5, join_all(calls)).await;
+        assert!(given_up.is_err(), "the server was not stopped");
+    };
+    let (answer, ()) = tokio::join!(stopping, giving_up);
+    assert_eq!(answer, 0);
+    let next = call(channel.clone(), &address, small_frames(1)).await;
+    assert_eq!(size(next).await, 0);
 }

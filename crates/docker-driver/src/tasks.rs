@@ -1,6 +1,7 @@
 //! State of the driver.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
@@ -20,6 +21,8 @@ pub struct Docker {
     /// Held while the image of pause containers is made.
     pub(crate) making_image: tokio::sync::Mutex<()>,
     pub(crate) boot_id: String,
+    /// Of the last probe. Before the first: the engine has the rights of root, as most have.
+    pub(crate) enters_private: AtomicBool,
     /// The result of the last probe.
     fingerprint: Mutex<Fingerprint>,
     /// The result of the last reading.
@@ -39,6 +42,7 @@ impl Docker {
             pulls: Pulls::default(),
             making_image: tokio::sync::Mutex::default(),
             boot_id: boot_id(),
+            enters_private: AtomicBool::new(true),
             fingerprint: Mutex::new(Fingerprint {
                 description: description.to_owned(),
                 ..Fingerprint::default()

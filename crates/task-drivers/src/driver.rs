@@ -44,6 +44,11 @@ pub trait Driver: Send + Sync {
         dirs.clone()
     }
 
+    /// Returns the place that defines the users of the driver's tasks.
+    fn user_source(&self) -> UserSource {
+        UserSource::Node
+    }
+
     /// Returns whether the driver can mount volumes into tasks.
     fn can_mount(&self) -> bool {
         self.mount_support() != MountSupport::None
@@ -151,6 +156,17 @@ pub trait Driver: Send + Sync {
         all.retain(|id| id.alloc_id == alloc_id);
         all
     }
+}
+
+/// The place that defines the users of a driver's tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UserSource {
+    /// The node's users. Tasks see the directories of the node under their own paths.
+    #[default]
+    Node,
+    /// The task's image, whose names and numbers the node does not know. The task sees its directories as
+    /// mounts, so it needs no access to the directories above them on the node.
+    Image,
 }
 
 /// Mounts of directories in a driver's tasks.

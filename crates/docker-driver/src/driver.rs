@@ -117,6 +117,10 @@ impl Driver for Docker {
         Box::pin(Docker::read_usage(self))
     }
 
+    fn read_usage_of(&self, alloc_id: AllocId) -> BoxFuture<'_, ()> {
+        Box::pin(Docker::read_usage_of(self, alloc_id))
+    }
+
     fn address(&self, id: &TaskId) -> Option<DriverAddress> {
         self.records.address(id)
     }

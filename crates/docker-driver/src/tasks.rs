@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
+use model::AllocId;
 use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
 
 use crate::engine::Engine;
@@ -68,6 +69,13 @@ impl Docker {
 
     pub(crate) fn set_usage(&self, read: HashMap<TaskId, Usage>) {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = read;
+    }
+
+    /// Replaces what is known of an allocation's tasks.
+    pub(crate) fn set_usage_of(&self, alloc_id: AllocId, read: HashMap<TaskId, Usage>) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.retain(|id, _| id.alloc_id != alloc_id);
+        usage.extend(read);
     }
 
     pub(crate) fn set_fingerprint(&self, found: Fingerprint) {

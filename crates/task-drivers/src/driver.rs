@@ -130,9 +130,15 @@ pub trait Driver: Send + Sync {
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
 
     /// Reads what all running tasks use, for [`Self::usage`], unless that reads it itself. Agents that
-    /// publish the use of tasks call it at an interval, and requests for it before they read it.
+    /// publish the use of tasks call it at an interval.
     fn read_usage(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
+    }
+
+    /// Reads what the running tasks of one allocation use, as [`Self::read_usage`] does. Requests call it
+    /// before they read their use; drivers that take long for each task override it.
+    fn read_usage_of(&self, _alloc_id: AllocId) -> BoxFuture<'_, ()> {
+        self.read_usage()
     }
 
     /// Returns the address that the driver gave a running task in a network of its own; `None`: the task uses

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use model::{AllocatedPort, ExitResult};
+use model::{AllocId, AllocatedPort, ExitResult};
 use task_drivers::log_files::LogStream;
 use task_drivers::{Driver, DriverError, Recovery, StartError};
 
@@ -254,6 +254,12 @@ async fn what_running_containers_use_is_read_from_the_engine() {
     let second = bench.driver.usage(&bench.id(1)).unwrap();
     let cpu = |usage: &task_drivers::Usage| usage.cpu_user + usage.cpu_system;
     assert!(cpu(&second) > cpu(&first), "{first:?} {second:?}");
+    // A request reads the containers of its allocation, and leaves what is known of others.
+    bench.driver.read_usage_of(AllocId::from_random(1)).await;
+    assert_eq!(bench.driver.usage(&bench.id(1)), Some(second));
+    bench.driver.read_usage_of(bench.alloc_id).await;
+    let third = bench.driver.usage(&bench.id(1)).unwrap();
+    assert!(cpu(&third) > cpu(&second), "{second:?} {third:?}");
     bench.stop(1, "SIGKILL", GRACE).await;
     bench.wait(1).await;
     bench.driver.read_usage().await;

@@ -1,9 +1,10 @@
 //! Copy of a container's output from the engine's log into the task's files.
 //!
 //! The engine keeps the output while no agent runs. A new run of the agent goes on where the last one
-//! stopped, see [`copier`].
+//! stopped, see [`copier`] and [`position`].
 
 mod copier;
+mod position;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use self::copier::Copier;
+use self::position::Moment;
 use crate::container::State;
 use crate::records::LogFiles;
 use crate::tasks::Docker;
@@ -99,7 +101,7 @@ async fn follow(
         let is_idle = frames.is_empty();
         let is_due = is_last || is_idle || error.is_some() || saved.elapsed() >= SAVE_INTERVAL;
         let written = blocking::spawn(move || {
-            let problem = copier.write(&frames);
+            let problem = copier.write(&frames, Moment::now());
             if is_due {
                 copier.save();
             }

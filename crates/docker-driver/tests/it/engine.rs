@@ -238,6 +238,25 @@ async fn containers_without_a_record_are_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn output_is_copied_once_while_the_engine_rotates_its_log() {
+    let Some(bench) = Bench::new().await else {
+        return;
+    };
+    // Slow enough for the copier, and some ten rotations.
+    let script = "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); echo $i; [ $((i % 50)) = 0 ] && sleep 0.05; done; \
+                  sleep 1";
+    let mut task = bench.shell(1, script);
+    let logging =
+        serde_json::json!({"type": "json-file", "config": {"max-size": "10k", "max-file": "3"}});
+    task.config.insert("logging".to_owned(), logging);
+    bench.driver.start(task).await.unwrap();
+    bench.wait(1).await;
+    let output = bench.output(LogStream::Stdout);
+    let expected: String = (1..=1_500).map(|number| format!("{number}\n")).collect();
+    assert!(output == expected, "{} lines", output.lines().count());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_running_containers_use_is_read_from_the_engine() {
     let Some(bench) = Bench::new().await else {
         return;

@@ -27,6 +27,9 @@ pub(crate) struct Copier {
     logs: [RotatingLog; 2],
     /// The messages to skip to where the engine repeats some, in the order of [`STREAMS`].
     skip_to: [Last; 2],
+    /// The answer that is read now begins with a known message, unless the engine removed it since.
+    expects_known: bool,
+    lacks_messages: bool,
     /// Bytes that the files have already, in the order of [`STREAMS`].
     skip_bytes: [u64; 2],
 }
@@ -55,6 +58,8 @@ impl Copier {
         let copier = Self {
             file,
             skip_to: [Last::default(); 2],
+            expects_known: false,
+            lacks_messages: false,
             skip_bytes: [grown(0), grown(1)],
             logs,
             position,
@@ -70,6 +75,8 @@ impl Copier {
     pub(crate) fn resume(&mut self) -> i32 {
         self.skip_to = self.position.last;
         let newest = self.position.last.iter().filter_map(|last| last.at).max();
+        // Bytes behind the position stand for messages whose times are not known.
+        self.expects_known = newest.is_some() && self.skip_bytes == [0, 0];
         // One more: the last message of the other stream may be slightly older.
         let second = newest.map_or(0, |at| at.second - 1);
         i32::try_from(second).unwrap_or(0)
@@ -85,7 +92,10 @@ impl Copier {
         for (stream, frame) in frames {
             let (at, mut bytes) = split(frame);
             let index = usize::from(*stream == LogStream::Stderr);
-            if at.is_some_and(|at| self.is_known(index, at, now)) {
+            let is_known = at.is_some_and(|at| self.is_known(index, at, now));
+            self.lacks_messages |= self.expects_known && at.is_some() && !is_known;
+            self.expects_known &= at.is_none();
+            if is_known {
                 continue;
             }
             let skipped = usize::try_from(self.skip_bytes[index]).unwrap_or(usize::MAX);
@@ -97,6 +107,12 @@ impl Copier {
             }
         }
         problem
+    }
+
+    /// Returns once, for an answer that lacks its last known message, that the engine has removed it, and
+    /// most likely messages after it.
+    pub(crate) fn take_gap(&mut self) -> bool {
+        std::mem::take(&mut self.lacks_messages)
     }
 
     /// Counts a message, and returns whether it was written before.

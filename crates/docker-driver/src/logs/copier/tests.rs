@@ -170,6 +170,30 @@ fn repeated_messages_are_written_once() {
 }
 
 #[test]
+fn an_answer_without_the_last_known_message_has_a_gap() {
+    let all = messages();
+    let folder = tempfile::tempdir().unwrap();
+    let mut copier = open(folder.path());
+    copier.write(&all[..2], LATER);
+    assert!(!copier.take_gap(), "nothing was known");
+    // Nor has an answer that begins with the last known message, or before it.
+    for begin in [1, 0] {
+        copier.resume();
+        copier.write(&all[begin..4], LATER);
+        assert!(!copier.take_gap(), "{begin}");
+    }
+    copier.resume();
+    copier.write(&all[5..], LATER);
+    assert!(copier.take_gap());
+    assert!(!copier.take_gap(), "it is told once");
+    let of = |stream| written(folder.path(), stream);
+    assert_eq!(
+        (of(LogStream::Stdout), of(LogStream::Stderr)),
+        ("a\nb\nc\n".into(), "E\nF\n".into())
+    );
+}
+
+#[test]
 fn messages_after_the_clock_was_set_back_are_new() {
     let folder = tempfile::tempdir().unwrap();
     let mut copier = open(folder.path());

@@ -45,6 +45,7 @@ impl Copier {
                 files.max_files,
                 files.max_file_bytes,
             )
+            .begin()
         });
         let is_new = stored.is_none();
         let position = stored.unwrap_or_else(|| Position {

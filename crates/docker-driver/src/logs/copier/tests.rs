@@ -228,6 +228,15 @@ fn a_position_of_an_earlier_version_is_read() {
 }
 
 #[test]
+fn both_streams_have_a_file_before_their_output() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path());
+    for file in ["web.stdout.0", "web.stderr.0"] {
+        assert_eq!(fs::read_to_string(folder.path().join(file)).unwrap(), "");
+    }
+}
+
+#[test]
 fn the_log_is_requested_from_the_second_before_the_last_message() {
     let folder = tempfile::tempdir().unwrap();
     let mut copier = open(folder.path());

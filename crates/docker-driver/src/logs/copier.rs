@@ -7,7 +7,8 @@
 //!
 //! Times grow within a stream, and the engine orders the two streams by chance. So a message that is older
 //! than the last one of its stream is a repeat: Docker's follower sends old messages again when the engine
-//! rotates its log. The exception is a clock that was set back.
+//! rotates its log. The exception is a clock that was set back. Of equal time are the parts of a long line, and
+//! with podman, whose times are whole seconds, many messages.
 
 use std::path::PathBuf;
 
@@ -25,13 +26,30 @@ pub(crate) struct Copier {
     file: PathBuf,
     position: Position,
     logs: [RotatingLog; 2],
-    /// The messages to skip to where the engine repeats some, in the order of [`STREAMS`].
+    /// The newest lines of this answer, in the order of [`STREAMS`].
+    lines: [Line; 2],
+    /// The messages to skip to where the engine repeats some, in the same order.
     skip_to: [Last; 2],
     /// The answer that is read now begins with a known message, unless the engine removed it since.
     expects_known: bool,
     lacks_messages: bool,
     /// Bytes that the files have already, in the order of [`STREAMS`].
     skip_bytes: [u64; 2],
+}
+
+/// The messages of a stream's last time.
+#[derive(Default)]
+struct Line {
+    first: Vec<u8>,
+    is_complete: bool,
+}
+
+impl Line {
+    /// Returns whether a message of the same time repeats the first one. Another part continues an incomplete
+    /// line, and whole seconds tell nothing.
+    fn is_repeated(&self, at: Moment, bytes: &[u8]) -> bool {
+        self.is_complete && at.nanosecond != 0 && self.first == bytes
+    }
 }
 
 impl Copier {
@@ -58,6 +76,7 @@ impl Copier {
         };
         let copier = Self {
             file,
+            lines: Default::default(),
             skip_to: [Last::default(); 2],
             expects_known: false,
             lacks_messages: false,
@@ -75,6 +94,7 @@ impl Copier {
     /// Begins another answer of the engine, and returns the second to request it from.
     pub(crate) fn resume(&mut self) -> i32 {
         self.skip_to = self.position.last;
+        self.lines = Default::default();
         let newest = self.position.last.iter().filter_map(|last| last.at).max();
         // Bytes behind the position stand for messages whose times are not known.
         self.expects_known = newest.is_some() && self.skip_bytes == [0, 0];
@@ -93,7 +113,7 @@ impl Copier {
         for (stream, frame) in frames {
             let (at, mut bytes) = split(frame);
             let index = usize::from(*stream == LogStream::Stderr);
-            let is_known = at.is_some_and(|at| self.is_known(index, at, now));
+            let is_known = at.is_some_and(|at| self.is_known(index, (at, bytes), now));
             self.lacks_messages |= self.expects_known && at.is_some() && !is_known;
             self.expects_known &= at.is_none();
             if is_known {
@@ -117,7 +137,8 @@ impl Copier {
     }
 
     /// Counts a message, and returns whether it was written before.
-    fn is_known(&mut self, index: usize, at: Moment, now: Moment) -> bool {
+    fn is_known(&mut self, index: usize, (at, bytes): (Moment, &[u8]), now: Moment) -> bool {
+        let line = &mut self.lines[index];
         let last = &mut self.position.last[index];
         let skip_to = &mut self.skip_to[index];
         // With a last message of the future the clock was set back, and older messages are new.
@@ -128,16 +149,31 @@ impl Copier {
         }
         if skip_to.at == Some(at) && skip_to.count > 0 {
             skip_to.count -= 1;
+            if line.first.is_empty() {
+                // Written by an earlier run of the agent.
+                line.first.extend_from_slice(bytes);
+            }
+            line.is_complete = bytes.ends_with(b"\n");
             return true;
         }
         if last.at == Some(at) {
+            if line.is_repeated(at, bytes) {
+                *skip_to = Last {
+                    count: last.count - 1,
+                    ..*last
+                };
+                return true;
+            }
             last.count += 1;
         } else {
+            line.first.clear();
+            line.first.extend_from_slice(bytes);
             *last = Last {
                 at: Some(at),
                 count: 1,
             };
         }
+        line.is_complete = bytes.ends_with(b"\n");
         false
     }
 

@@ -133,25 +133,35 @@ async fn a_user_of_the_image_reads_the_secrets_of_its_task_and_a_user_of_the_nod
     let record = cluster.facts().registrations.last().cloned().unwrap();
     let _containers = Containers(record.id.to_string());
     cluster.facts().token = "a.b.c".to_owned();
-    let script = "for file in key nomad_token; do read -r line < /secrets/$file; echo $line; done; \
+    let script = "for file in /secrets/*; do read -r line < $file; echo $line; done; \
                   echo mine > /secrets/mine; echo done; sleep 600";
     // Without a user the image decides, and its program may change it: root reads everything anyway.
-    for (number, user, mode) in [(1, "1000:1000", 0o600), (2, "4711", 0o600), (3, "", 0o644)] {
+    // The mode is the token file's; `None`: the task has no identity, by which the agent knows its user.
+    for (number, user, mode) in [
+        (1, "1000:1000", None),
+        (2, "1000:1000", Some(0o600)),
+        (3, "4711", Some(0o600)),
+        (4, "", Some(0o644)),
+    ] {
         let mut job = container(script);
         let task = &mut job.task_groups[0].tasks[0];
         task.user = user.to_owned();
         task.templates = vec![template("secrets/key", "rendered\n")];
-        task.identities = vec![WorkloadIdentity {
+        let identity = WorkloadIdentity {
             name: WorkloadIdentity::DEFAULT_NAME.to_owned(),
             file: true,
             ..WorkloadIdentity::default()
-        }];
+        };
+        task.identities = mode.map(|_| identity).into_iter().collect();
         let id = cluster.assign(number, &job);
         let said = place.said(id, "done").await;
-        assert_eq!(said, "rendered\na.b.c\ndone\n", "user {user:?}");
+        let token = if mode.is_some() { "a.b.c\n" } else { "" };
+        assert_eq!(said, format!("rendered\n{token}done\n"), "user {user:?}");
         let task = place.path().join(format!("alloc/{id}/server"));
         let mode_of = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode_of(&task.join("secrets/nomad_token")), mode);
+        if let Some(mode) = mode {
+            assert_eq!(mode_of(&task.join("secrets/nomad_token")), mode);
+        }
         assert_eq!(mode_of(&task.join("secrets")), 0o777);
         let key = task.join("secrets/key");
         let read = Command::new("cat").arg(&key).uid(1_000).gid(1_000).output();

@@ -47,7 +47,7 @@ pub struct EngineConfig {
     pub extra_labels: Vec<String>,
     /// Log driver of containers without a `logging` block.
     pub log_driver: String,
-    /// Options of `log_driver`.
+    /// Options of `log_driver`. They bound the output that waits for the agent, and its space on disk.
     pub log_options: BTreeMap<String, String>,
     /// Image of the containers that own the network of an allocation; empty: a built-in one, which needs
     /// no registry.
@@ -70,10 +70,11 @@ pub struct EngineConfig {
 }
 
 impl Default for EngineConfig {
-    /// Source of the defaults: Nomad's public ones.
+    /// Source of the defaults: Nomad's public ones, but for the size of logs.
     fn default() -> Self {
         let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let log_options = [("max-file", "2"), ("max-size", "2m")];
+        // Larger than Nomad's 2 MB: a busy task writes that in seconds, before the agent has read it.
+        let log_options = [("max-file", "2"), ("max-size", "10m")];
         Self {
             enabled: true,
             socket: PathBuf::from("/var/run/docker.sock"),

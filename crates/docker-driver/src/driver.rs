@@ -1,12 +1,13 @@
 //! The interface of drivers, for [`Docker`].
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
     BoxFuture, Driver, DriverAddress, DriverError, ExecCommand, ExecIo, Fingerprint, Messages,
     MountSupport, NetworkAsk, NetworkSupport, Recovery, StartError, TaskConfig, TaskDirs, TaskId,
-    Usage,
+    Usage, UserSource,
 };
 
 use crate::tasks::Docker;
@@ -22,6 +23,16 @@ impl Driver for Docker {
 
     fn refresh(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.probe())
+    }
+
+    /// An engine that does not enter private directories could not mount those of a task with users of
+    /// its image.
+    fn user_source(&self) -> UserSource {
+        if self.enters_private.load(Ordering::Relaxed) {
+            UserSource::Image
+        } else {
+            UserSource::Node
+        }
     }
 
     fn mount_support(&self) -> MountSupport {
@@ -104,6 +115,10 @@ impl Driver for Docker {
 
     fn read_usage(&self) -> BoxFuture<'_, ()> {
         Box::pin(Docker::read_usage(self))
+    }
+
+    fn read_usage_of(&self, alloc_id: AllocId) -> BoxFuture<'_, ()> {
+        Box::pin(Docker::read_usage_of(self, alloc_id))
     }
 
     fn address(&self, id: &TaskId) -> Option<DriverAddress> {

@@ -13,12 +13,15 @@ use bollard::query_parameters::{
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::StreamExt;
+use tokio::time::timeout;
 
 use crate::container::{self, Found};
 use crate::settings::EngineKind;
 
 /// Timeout for the head of an answer. The engine serializes starts, so a busy one takes long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
+/// Timeout for the end of a removal that another request began. The engine takes up to seconds for the files.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +86,12 @@ fn status_of(status: u16, message: &str) -> u16 {
         500 if has(&WRONG_COMMAND) => 400,
         status => status,
     }
+}
+
+/// Returns whether the engine refuses a removal because it is removing the container already.
+fn is_being_removed(problem: &Problem) -> bool {
+    matches!(problem, Problem::Refused { status: 409, message }
+        if message.contains("removal of container") && message.contains("already in progress"))
 }
 
 #[derive(Debug)]
@@ -197,7 +206,8 @@ impl Engine {
         Ok(client.kill_container(container, Some(options)).await?)
     }
 
-    /// Removes a container and its anonymous volumes. A missing one is not an error.
+    /// Removes a container and its anonymous volumes. A missing one is not an error; a removal that has
+    /// begun already is waited for.
     pub(crate) async fn remove(&self, container: &str, force: bool) -> Result<(), Problem> {
         let options = RemoveContainerOptionsBuilder::default()
             .force(force)
@@ -208,9 +218,26 @@ impl Engine {
             Ok(()) => Ok(()),
             Err(error) => match error.into() {
                 Problem::NotFound(_) => Ok(()),
+                problem if is_being_removed(&problem) => {
+                    let removed = timeout(REMOVAL_LIMIT, self.until_removed(container)).await;
+                    removed.map_err(|_| problem)
+                }
                 problem => Err(problem),
             },
         }
+    }
+
+    /// Returns when the container does not exist, or when the engine does not answer any more.
+    async fn until_removed(&self, container: &str) {
+        let Ok(client) = self.client().await else {
+            return;
+        };
+        let options = WaitContainerOptionsBuilder::default()
+            .condition("removed")
+            .build();
+        // An error, too, ends the wait: the container's exit code, or that it does not exist.
+        let mut removed = Box::pin(client.wait_container(container, Some(options)));
+        let _ = removed.next().await;
     }
 
     /// Returns when the container does not run, or when the engine does not answer any more. The
@@ -229,7 +256,68 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use super::status_of;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::UnixListener;
+
+    use super::{Engine, Problem, status_of};
+    use crate::settings::EngineKind;
+
+    /// Serves an engine that refuses removals with `message`. Returns the requests, such as `DELETE /…`.
+    fn serve(socket: &Path, message: &'static str) -> Arc<Mutex<Vec<String>>> {
+        let listener = UnixListener::bind(socket).unwrap();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let request = head.split(" HTTP/").next().unwrap().to_owned();
+                let (status, body) = match request.split(' ').next() {
+                    Some("DELETE") => ("409 Conflict", format!("{{\"message\":\"{message}\"}}")),
+                    Some("POST") => ("200 OK", "{\"StatusCode\":137}\n".to_owned()),
+                    _ => ("200 OK", "{\"ApiVersion\":\"1.41\"}".to_owned()),
+                };
+                seen.lock().unwrap().push(request);
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                     Content-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        requests
+    }
+
+    #[tokio::test]
+    async fn a_removal_in_progress_is_waited_for_and_another_conflict_is_a_problem() {
+        for (message, is_removed) in [
+            ("removal of container web-1 is already in progress", true),
+            ("You cannot remove a running container web-1", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let socket = folder.path().join("engine.sock");
+            let requests = serve(&socket, message);
+            let engine = Engine::new(EngineKind::Docker, socket);
+            let removed = engine.remove("web-1", true).await;
+            let conflict = Problem::Refused {
+                status: 409,
+                message: message.to_owned(),
+            };
+            assert_eq!(removed, if is_removed { Ok(()) } else { Err(conflict) });
+            let requests = requests.lock().unwrap().clone();
+            let waits = requests
+                .iter()
+                .filter(|it| it.contains("condition=removed"));
+            assert_eq!(waits.count(), usize::from(is_removed), "{requests:?}");
+        }
+    }
 
     #[test]
     fn podmans_problems_have_the_status_of_dockers() {

@@ -7,12 +7,13 @@
 //! name every container before it exists; `container` are names, labels and states, `engine` the link to the
 //! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations
 //! behind the interface in `driver`; `logs` copies output into the task's log files; `pause` owns the network
-//! namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine and removes
-//! unknown containers.
+//! namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine, also for
+//! its `access` to directories, and removes unknown containers.
 //!
 //! **Invariant**: a container of this node without a record is of no use, because the record is
 //! written before the container is created and removed after it.
 
+mod access;
 mod auth;
 pub mod config;
 mod config_block;

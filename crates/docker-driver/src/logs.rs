@@ -1,9 +1,10 @@
 //! Copy of a container's output from the engine's log into the task's files.
 //!
 //! The engine keeps the output while no agent runs. A new run of the agent goes on where the last one
-//! stopped, see [`copier`].
+//! stopped, see [`copier`] and [`position`].
 
 mod copier;
+mod position;
 
 use std::time::Duration;
 
@@ -17,8 +18,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use self::copier::Copier;
+use self::position::Moment;
 use crate::container::State;
 use crate::records::LogFiles;
+use crate::settings::EngineKind;
 use crate::tasks::Docker;
 
 /// Messages of the engine that are written together.
@@ -28,6 +31,8 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 /// Pauses between requests of a log that ended while its container runs: doubled from the first.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LAST_PAUSE: Duration = Duration::from_secs(15);
+const GAP: &str = "output is missing: the engine removed some before the agent had read it; raise max-size or \
+                   max-file in log_options of the node, or in the task's logging block";
 
 /// Copies until the container has ended and all of its output is written.
 pub(crate) async fn copy(docker: &Docker, id: &TaskId, files: LogFiles, messages: &Messages) {
@@ -99,17 +104,22 @@ async fn follow(
         let is_idle = frames.is_empty();
         let is_due = is_last || is_idle || error.is_some() || saved.elapsed() >= SAVE_INTERVAL;
         let written = blocking::spawn(move || {
-            let problem = copier.write(&frames);
+            let problem = copier.write(&frames, Moment::now());
+            let has_gap = copier.take_gap();
             if is_due {
                 copier.save();
             }
-            (copier, problem)
+            (copier, problem, has_gap)
         });
-        let (returned, problem) = written.await.ok()?;
+        let (returned, problem, has_gap) = written.await.ok()?;
         copier = returned;
         is_dirty = !is_due;
         if is_due {
             saved = Instant::now();
+        }
+        // Podman begins its only file anew, which removes the last message without a loss.
+        if has_gap && docker.settings.engine_kind == EngineKind::Docker {
+            let _ = messages.try_send(GAP.to_owned());
         }
         if let Some(problem) = problem {
             let _ = messages.try_send(format!("output is being dropped: {problem}"));

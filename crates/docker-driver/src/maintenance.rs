@@ -1,12 +1,14 @@
 //! Probe of the engine, and removal of containers that no record names.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use task_drivers::Fingerprint;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
+use crate::access::enters_private;
 use crate::container;
 use crate::engine::Problem;
 use crate::podman;
@@ -67,6 +69,9 @@ impl Docker {
     async fn attributes(&self) -> Result<BTreeMap<String, String>, Problem> {
         let client = self.engine.client().await?;
         let (version, about) = (client.version().await?, client.info().await?);
+        let security = about.security_options.as_deref().unwrap_or_default();
+        let enters = enters_private(security, self.engine.socket());
+        self.enters_private.store(enters, Ordering::Relaxed);
         let kind = self.settings.engine_kind;
         if kind == EngineKind::Podman {
             let version = version.version.unwrap_or_default();

@@ -1,8 +1,10 @@
 //! State of the driver.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
+use model::AllocId;
 use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
 
 use crate::engine::Engine;
@@ -20,6 +22,8 @@ pub struct Docker {
     /// Held while the image of pause containers is made.
     pub(crate) making_image: tokio::sync::Mutex<()>,
     pub(crate) boot_id: String,
+    /// Of the last probe. Before the first: the engine has the rights of root, as most have.
+    pub(crate) enters_private: AtomicBool,
     /// The result of the last probe.
     fingerprint: Mutex<Fingerprint>,
     /// The result of the last reading.
@@ -39,6 +43,7 @@ impl Docker {
             pulls: Pulls::default(),
             making_image: tokio::sync::Mutex::default(),
             boot_id: boot_id(),
+            enters_private: AtomicBool::new(true),
             fingerprint: Mutex::new(Fingerprint {
                 description: description.to_owned(),
                 ..Fingerprint::default()
@@ -64,6 +69,13 @@ impl Docker {
 
     pub(crate) fn set_usage(&self, read: HashMap<TaskId, Usage>) {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = read;
+    }
+
+    /// Replaces what is known of an allocation's tasks.
+    pub(crate) fn set_usage_of(&self, alloc_id: AllocId, read: HashMap<TaskId, Usage>) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.retain(|id, _| id.alloc_id != alloc_id);
+        usage.extend(read);
     }
 
     pub(crate) fn set_fingerprint(&self, found: Fingerprint) {

@@ -1,8 +1,9 @@
 //! Allocation directories on disk: created, checked, taken over by a replacement, removed.
 //!
 //! Source: Nomad's public layout and modes. A directory that a task may write to is open to every
-//! user, because tasks of one allocation may run as different users; the node's directory of all
-//! allocations keeps other users out.
+//! user, because tasks of one allocation may run as different users. The directory of all allocations
+//! hides their names from other users. It does not keep them out, because a path may be known: a task's
+//! secrets always have a directory above them, or are one, that other users of the node cannot enter.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use model::AllocId;
 
 const OPEN: u32 = 0o777;
 const STICKY: u32 = 0o1777;
-/// Secrets belong to one task; other tasks of the allocation have directories of their own.
+/// Secrets belong to one task. Its driver gives them to the task's user.
 const PRIVATE: u32 = 0o700;
 
 /// Creates missing directories. `previous`: the allocation whose data moves over; `None`: none.
@@ -43,10 +44,11 @@ pub fn build<'a>(
             tmp,
             ..
         } = dirs.task(name);
+        // The secrets first: [`open_secrets`] of an earlier run may have opened them below a private root.
         for (directory, mode) in [
+            (secrets, PRIVATE),
             (root, OPEN),
             (local, OPEN),
-            (secrets, PRIVATE),
             (tmp, STICKY),
         ] {
             make(&directory, mode)?;
@@ -59,6 +61,17 @@ pub fn build<'a>(
         }
     }
     Ok(())
+}
+
+/// Opens the secrets of a task to every user of its image, and closes the directory above them to other
+/// users of the node. For tasks that see their directories as mounts. Idempotent.
+///
+/// # Errors
+/// The path whose mode could not be set.
+pub fn open_secrets(dirs: &TaskDirs) -> Result<(), String> {
+    // The root first: the secrets must never be open below an open root.
+    make(&dirs.root, PRIVATE)?;
+    make(&dirs.secrets, OPEN)
 }
 
 /// Checks that the directories of an earlier run of the agent still exist.
@@ -139,6 +152,10 @@ mod tests {
         }
         assert_eq!(mode(&task.tmp), 0o1777);
         assert_eq!(mode(&task.secrets), 0o700);
+        open_secrets(&task).unwrap();
+        assert_eq!((mode(&task.root), mode(&task.secrets)), (0o700, 0o777));
+        build(&dirs, ["web"].into_iter(), None).unwrap();
+        assert_eq!((mode(&task.root), mode(&task.secrets)), (0o777, 0o700));
         check(&dirs, ["web"].into_iter()).unwrap();
         assert!(
             check(&dirs, ["other"].into_iter())

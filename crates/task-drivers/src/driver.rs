@@ -44,6 +44,11 @@ pub trait Driver: Send + Sync {
         dirs.clone()
     }
 
+    /// Returns the place that defines the users of the driver's tasks.
+    fn user_source(&self) -> UserSource {
+        UserSource::Node
+    }
+
     /// Returns whether the driver can mount volumes into tasks.
     fn can_mount(&self) -> bool {
         self.mount_support() != MountSupport::None
@@ -125,9 +130,15 @@ pub trait Driver: Send + Sync {
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
 
     /// Reads what all running tasks use, for [`Self::usage`], unless that reads it itself. Agents that
-    /// publish the use of tasks call it at an interval, and requests for it before they read it.
+    /// publish the use of tasks call it at an interval.
     fn read_usage(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
+    }
+
+    /// Reads what the running tasks of one allocation use, as [`Self::read_usage`] does. Requests call it
+    /// before they read their use; drivers that take long for each task override it.
+    fn read_usage_of(&self, _alloc_id: AllocId) -> BoxFuture<'_, ()> {
+        self.read_usage()
     }
 
     /// Returns the address that the driver gave a running task in a network of its own; `None`: the task uses
@@ -151,6 +162,17 @@ pub trait Driver: Send + Sync {
         all.retain(|id| id.alloc_id == alloc_id);
         all
     }
+}
+
+/// The place that defines the users of a driver's tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UserSource {
+    /// The node's users. Tasks see the directories of the node under their own paths.
+    #[default]
+    Node,
+    /// The task's image, whose names and numbers the node does not know. The task sees its directories as
+    /// mounts, so it needs no access to the directories above them on the node.
+    Image,
 }
 
 /// Mounts of directories in a driver's tasks.

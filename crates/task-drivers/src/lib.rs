@@ -56,7 +56,7 @@ pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
     BoxFuture, Driver, DriverAddress, DriverError, Fingerprint, MachineSize, Messages,
     MountSupport, NetworkAsk, NetworkSupport, Recovery, StartError, TaskConfig, TaskId, TaskMount,
-    TaskNames, TaskNetwork,
+    TaskNames, TaskNetwork, UserSource,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use exec::{DEFAULT_CAPS, Exec, ExecConfig, SOURCE as EXEC_CONFIG_SOURCE};

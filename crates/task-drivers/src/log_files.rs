@@ -105,6 +105,16 @@ impl RotatingLog {
         }
     }
 
+    /// Creates the file, so that a stream without output has an empty one. An error comes again with the first
+    /// write, which can tell it. The file stays closed, because a directory that vanishes before the first write
+    /// would not be noticed.
+    #[must_use]
+    pub fn begin(mut self) -> Self {
+        let _ = self.open();
+        self.file = None;
+        self
+    }
+
     /// Returns the end of the output.
     pub fn position(&self) -> FilePosition {
         let bytes = match &self.file {
@@ -236,6 +246,19 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_stream_without_output_has_an_empty_file() {
+        let logs = tempfile::tempdir().unwrap();
+        let begun = log(logs.path(), 2, 4).begin();
+        assert_eq!(read(logs.path(), 0), "");
+        assert_eq!(begun.position(), FilePosition::default());
+        // A later attempt goes on in the newest file.
+        log(logs.path(), 2, 4).write(b"abcdef");
+        let mut next = log(logs.path(), 2, 4).begin();
+        next.write(b"g");
+        assert_eq!(read(logs.path(), 1), "efg");
     }
 
     #[test]

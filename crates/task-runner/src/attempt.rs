@@ -8,7 +8,7 @@ use model::{Task, TaskGroup, Timestamp};
 use service_kit::SpanParent;
 use task_drivers::{
     AllocDirs, Driver, Messages, NodeFacts, Recovery, StartError, TaskConfig, TaskDirs, TaskEnv,
-    TaskId, TaskNames, dispatch_payload, volumes,
+    TaskId, TaskNames, UserSource, alloc_dirs, dispatch_payload, volumes,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
-use crate::identities::{self, Identity, Renewal, RenewedIdentity};
+use crate::identities::{self, Identity, Renewal, RenewedIdentity, TaskUser};
 use crate::network::AllocNetwork;
 use crate::task_shared::TaskShared;
 
@@ -116,6 +116,7 @@ impl Attempt {
             recoverable: true,
         })?;
         self.create_plugin_directories().await?;
+        self.open_secrets()?;
         self.put_payload()?;
         let (mut variables, held) = self.get_tokens(answers).await?;
         variables.extend(self.get_consul_token(answers).await?);
@@ -181,7 +182,7 @@ impl Attempt {
     }
 
     /// Returns the identities whose tokens the task gets, and the task's user.
-    fn identities(&self) -> Result<(Vec<Identity>, String), StartFailure> {
+    fn identities(&self) -> Result<(Vec<Identity>, TaskUser), StartFailure> {
         let (_, task) = self.task()?;
         if task.identities.is_empty() {
             return Ok(Default::default());
@@ -190,8 +191,13 @@ impl Attempt {
         let env = self.env(&facts)?;
         Ok((
             identities::of_task(task, &env)?,
-            env.interpolate(&task.user),
+            self.user(task, env.interpolate(&task.user))?,
         ))
+    }
+
+    fn user(&self, task: &Task, user: String) -> Result<TaskUser, StartFailure> {
+        let source = self.driver(task)?.user_source();
+        Ok(TaskUser { user, source })
     }
 
     /// Returns the identities of a task that an earlier run of the agent started.
@@ -231,6 +237,15 @@ impl Attempt {
             answers,
         };
         renewal.run(held).await
+    }
+
+    /// Lets the users of the task's image read its secrets. Before the first of them is written.
+    fn open_secrets(&self) -> Result<(), StartFailure> {
+        let (_, task) = self.task()?;
+        match (self.driver(task)?.user_source(), self.dirs(task)) {
+            (UserSource::Image, Some(dirs)) => alloc_dirs::open_secrets(&dirs).map_err(hook),
+            (UserSource::Node, _) | (_, None) => Ok(()),
+        }
     }
 
     /// Writes the dispatch payload, if the task has one.

@@ -25,13 +25,15 @@ use workload_identity::{SignedToken, TokenRequest, Workload};
 use crate::templates::{Content, Folder};
 use crate::token_source::{TokenError, TokenSource};
 
+pub(crate) use owner::TaskUser;
 pub(crate) use renewal::{Renewal, RenewedIdentity};
 
 /// Shortest and longest pause between attempts of a start that waits for a gateway.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// Only the task's user reads its tokens.
 const MODE: u32 = 0o600;
-/// The mode where the user's number is not known on the node: `secrets` keeps other users out.
+/// The mode where the user's number is not known on the node: `secrets`, or the directory above it, keeps
+/// other users of the node out.
 const MODE_OF_UNKNOWN_USER: u32 = 0o644;
 
 /// An identity whose token the task gets.
@@ -171,7 +173,7 @@ pub(crate) fn variables(
 /// The first file that can't be written.
 pub(crate) fn write_files<'a>(
     dirs: &TaskDirs,
-    user: &str,
+    user: &TaskUser,
     tokens: impl Iterator<Item = (&'a Identity, &'a SignedToken)>,
 ) -> Result<(), String> {
     for (identity, signed) in tokens {
@@ -190,7 +192,7 @@ pub(crate) fn write_files<'a>(
 /// The file can't be written.
 pub(crate) fn write_secret(
     dirs: &TaskDirs,
-    user: &str,
+    user: &TaskUser,
     file: &AllocPath,
     text: &str,
 ) -> Result<(), String> {

@@ -71,7 +71,7 @@ async fn read(drivers: &Drivers, alloc_id: AllocId, task: Option<&str>) -> BTree
         if ids.is_empty() {
             continue;
         }
-        driver.read_usage().await;
+        driver.read_usage_of(alloc_id).await;
         let driver = std::sync::Arc::clone(driver);
         // It reads files.
         let read = move || -> Vec<(TaskId, Usage)> {

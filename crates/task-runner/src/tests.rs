@@ -11,13 +11,13 @@ use lifecycle::{
 };
 use local_state::LocalState;
 use model::service::AddressMode;
-use model::{ClientStatus, ExitResult, Job, NodeId, Service, Timestamp};
+use model::{AllocId, ClientStatus, ExitResult, Job, NodeId, Service, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use task_drivers::driver::BoxFuture;
 use task_drivers::{
     Driver, DriverAddress, DriverError, Fingerprint, MockDriver, Recovery, StartError, TaskConfig,
-    TaskId,
+    TaskId, Usage,
 };
 use test_kit::builders;
 use tokio::sync::{Notify, mpsc, watch};
@@ -278,6 +278,8 @@ async fn a_service_is_reported_at_the_address_that_its_driver_gave_the_task() {
 struct WithLeftovers {
     kept: Arc<Mutex<Vec<TaskId>>>,
     failures: Arc<Mutex<u32>>,
+    /// The allocation of each reading of resources; `None`: all.
+    read: Arc<Mutex<Vec<Option<AllocId>>>>,
 }
 
 impl Driver for WithLeftovers {
@@ -342,6 +344,30 @@ impl Driver for WithLeftovers {
     fn leftovers(&self) -> Vec<TaskId> {
         self.kept.lock().unwrap().clone()
     }
+
+    fn read_usage(&self) -> BoxFuture<'_, ()> {
+        self.read.lock().unwrap().push(None);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn read_usage_of(&self, alloc_id: AllocId) -> BoxFuture<'_, ()> {
+        self.read.lock().unwrap().push(Some(alloc_id));
+        Box::pin(std::future::ready(()))
+    }
+
+    fn usage(&self, _id: &TaskId) -> Option<Usage> {
+        Some(Usage::default())
+    }
+}
+
+#[tokio::test]
+async fn a_measurement_reads_the_tasks_of_its_allocation_alone() {
+    let (driver, start) = kept(&[1], []);
+    let alloc_id = start.assignment.alloc.id;
+    let context = Context::for_test(LocalState::none(), driver.clone());
+    let measured = crate::measurement::tasks(&context, alloc_id, None).await;
+    assert_eq!(measured.len(), 1);
+    assert_eq!(*driver.read.lock().unwrap(), [Some(alloc_id); 2]);
 }
 
 /// A driver with these attempts of the only task, and the start values of the runner.

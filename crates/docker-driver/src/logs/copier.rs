@@ -1,45 +1,55 @@
 //! Writer of a container's output that a new run of the agent continues without loss or doubles.
 //!
-//! The stored position names the engine's last message that was written before it, by time and count,
-//! and the length of the log files then. After a restart, messages up to that one are skipped; of the
-//! following ones, as many bytes as the files have grown since, because they were written and the
+//! The stored position names the engine's last message of each stream that was written before it, by time
+//! and count, and the length of the log files then. After a restart, messages up to that one are skipped; of
+//! the following ones, as many bytes as the files have grown since, because they were written and the
 //! position was not stored any more.
+//!
+//! Times grow within a stream, and the engine orders the two streams by chance. So a message that is older
+//! than the last one of its stream is a repeat: Docker's follower sends old messages again when the engine
+//! rotates its log. The exception is a clock that was set back. Of equal time are the parts of a long line, and
+//! with podman, whose times are whole seconds, many messages.
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-use task_drivers::log_files::{self, FilePosition, LogStream, RotatingLog};
+use task_drivers::log_files::{self, LogStream, RotatingLog};
 
+use super::position::{Last, Moment, Position};
 use crate::records::{self, LogFiles};
 
+#[cfg(test)]
+mod tests;
+
 const STREAMS: [LogStream; 2] = [LogStream::Stdout, LogStream::Stderr];
-
-/// Time of a message, as the engine writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Moment {
-    second: i64,
-    nanosecond: i32,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Position {
-    /// Time of the last message; `None`: none was written.
-    at: Option<Moment>,
-    /// Number of messages of that time.
-    count: u64,
-    /// Ends of the log files, in the order of [`STREAMS`].
-    files: [FilePosition; 2],
-}
 
 pub(crate) struct Copier {
     file: PathBuf,
     position: Position,
     logs: [RotatingLog; 2],
-    /// The position to skip to, in the answer that is read now.
-    skip_to: Option<Moment>,
-    skip_count: u64,
+    /// The newest lines of this answer, in the order of [`STREAMS`].
+    lines: [Line; 2],
+    /// The messages to skip to where the engine repeats some, in the same order.
+    skip_to: [Last; 2],
+    /// The answer that is read now begins with a known message, unless the engine removed it since.
+    expects_known: bool,
+    lacks_messages: bool,
     /// Bytes that the files have already, in the order of [`STREAMS`].
     skip_bytes: [u64; 2],
+}
+
+/// The messages of a stream's last time.
+#[derive(Default)]
+struct Line {
+    first: Vec<u8>,
+    is_complete: bool,
+}
+
+impl Line {
+    /// Returns whether a message of the same time repeats the first one. Another part continues an incomplete
+    /// line, and whole seconds tell nothing.
+    fn is_repeated(&self, at: Moment, bytes: &[u8]) -> bool {
+        self.is_complete && at.nanosecond != 0 && self.first == bytes
+    }
 }
 
 impl Copier {
@@ -53,6 +63,7 @@ impl Copier {
                 files.max_files,
                 files.max_file_bytes,
             )
+            .begin()
         });
         let is_new = stored.is_none();
         let position = stored.unwrap_or_else(|| Position {
@@ -65,8 +76,10 @@ impl Copier {
         };
         let copier = Self {
             file,
-            skip_to: None,
-            skip_count: 0,
+            lines: Default::default(),
+            skip_to: [Last::default(); 2],
+            expects_known: false,
+            lacks_messages: false,
             skip_bytes: [grown(0), grown(1)],
             logs,
             position,
@@ -80,21 +93,32 @@ impl Copier {
 
     /// Begins another answer of the engine, and returns the second to request it from.
     pub(crate) fn resume(&mut self) -> i32 {
-        self.skip_to = self.position.at;
-        self.skip_count = self.position.count;
-        let second = self.position.at.map_or(0, |at| at.second);
+        self.skip_to = self.position.last;
+        self.lines = Default::default();
+        let newest = self.position.last.iter().filter_map(|last| last.at).max();
+        // Bytes behind the position stand for messages whose times are not known.
+        self.expects_known = newest.is_some() && self.skip_bytes == [0, 0];
+        // One more: the last message of the other stream may be slightly older.
+        let second = newest.map_or(0, |at| at.second - 1);
         i32::try_from(second).unwrap_or(0)
     }
 
-    /// Writes messages, each with its time in front. Returns a write error.
-    pub(crate) fn write(&mut self, frames: &[(LogStream, Vec<u8>)]) -> Option<std::io::Error> {
+    /// Writes messages, each with its time in front, at the time `now`. Returns a write error.
+    pub(crate) fn write(
+        &mut self,
+        frames: &[(LogStream, Vec<u8>)],
+        now: Moment,
+    ) -> Option<std::io::Error> {
         let mut problem = None;
         for (stream, frame) in frames {
             let (at, mut bytes) = split(frame);
-            if at.is_some_and(|at| self.is_known(at)) {
+            let index = usize::from(*stream == LogStream::Stderr);
+            let is_known = at.is_some_and(|at| self.is_known(index, (at, bytes), now));
+            self.lacks_messages |= self.expects_known && at.is_some() && !is_known;
+            self.expects_known &= at.is_none();
+            if is_known {
                 continue;
             }
-            let index = usize::from(*stream == LogStream::Stderr);
             let skipped = usize::try_from(self.skip_bytes[index]).unwrap_or(usize::MAX);
             let skipped = skipped.min(bytes.len());
             bytes = &bytes[skipped..];
@@ -106,23 +130,50 @@ impl Copier {
         problem
     }
 
-    /// Counts a message, and returns whether it was written before this answer began.
-    fn is_known(&mut self, at: Moment) -> bool {
-        if let Some(last) = self.skip_to {
-            if at < last {
-                return true;
-            }
-            if at == last && self.skip_count > 0 {
-                self.skip_count -= 1;
-                return true;
-            }
+    /// Returns once, for an answer that lacks its last known message, that the engine has removed it, and
+    /// most likely messages after it.
+    pub(crate) fn take_gap(&mut self) -> bool {
+        std::mem::take(&mut self.lacks_messages)
+    }
+
+    /// Counts a message, and returns whether it was written before.
+    fn is_known(&mut self, index: usize, (at, bytes): (Moment, &[u8]), now: Moment) -> bool {
+        let line = &mut self.lines[index];
+        let last = &mut self.position.last[index];
+        let skip_to = &mut self.skip_to[index];
+        // With a last message of the future the clock was set back, and older messages are new.
+        if last.at.is_some_and(|newest| at < newest && newest <= now) {
+            // Those of the last message's time are repeated after the older ones.
+            *skip_to = *last;
+            return true;
         }
-        if self.position.at == Some(at) {
-            self.position.count += 1;
+        if skip_to.at == Some(at) && skip_to.count > 0 {
+            skip_to.count -= 1;
+            if line.first.is_empty() {
+                // Written by an earlier run of the agent.
+                line.first.extend_from_slice(bytes);
+            }
+            line.is_complete = bytes.ends_with(b"\n");
+            return true;
+        }
+        if last.at == Some(at) {
+            if line.is_repeated(at, bytes) {
+                *skip_to = Last {
+                    count: last.count - 1,
+                    ..*last
+                };
+                return true;
+            }
+            last.count += 1;
         } else {
-            self.position.at = Some(at);
-            self.position.count = 1;
+            line.first.clear();
+            line.first.extend_from_slice(bytes);
+            *last = Last {
+                at: Some(at),
+                count: 1,
+            };
         }
+        line.is_complete = bytes.ends_with(b"\n");
         false
     }
 
@@ -155,106 +206,5 @@ fn split(frame: &[u8]) -> (Option<Moment>, &[u8]) {
 
 fn moment(text: &str) -> Option<Moment> {
     let time: jiff::Timestamp = text.parse().ok()?;
-    Some(Moment {
-        second: time.as_second(),
-        nanosecond: time.subsec_nanosecond(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    use super::*;
-
-    /// Messages of one container: two of the same time, and both streams.
-    fn messages() -> Vec<(LogStream, Vec<u8>)> {
-        let message = |stream, second: u32, text: &str| {
-            let line = format!("2026-11-22T10:00:{second:02}.000000001Z {text}\n");
-            (stream, line.into_bytes())
-        };
-        vec![
-            message(LogStream::Stdout, 1, "a"),
-            message(LogStream::Stdout, 2, "b"),
-            message(LogStream::Stderr, 2, "E"),
-            message(LogStream::Stdout, 2, "c"),
-            message(LogStream::Stdout, 3, "d"),
-            message(LogStream::Stderr, 4, "F"),
-        ]
-    }
-
-    fn open(folder: &Path) -> Copier {
-        let files = LogFiles {
-            directory: folder.to_owned(),
-            task: "web".to_owned(),
-            max_files: 10,
-            max_file_bytes: 5,
-        };
-        let file = folder.join("position");
-        let stored = fs::read(&file).ok();
-        let stored = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let mut copier = Copier::open(&files, file, stored);
-        copier.resume();
-        copier
-    }
-
-    fn written(folder: &Path, stream: LogStream) -> String {
-        let numbers = log_files::numbers(folder, "web", stream).unwrap();
-        let files = numbers.into_iter();
-        let texts = files.map(|number| {
-            fs::read_to_string(log_files::path(folder, "web", stream, number)).unwrap()
-        });
-        texts.collect()
-    }
-
-    #[test]
-    fn an_agent_killed_at_any_message_goes_on_without_loss_or_doubles() {
-        let all = messages();
-        // Killed after `killed` messages, the position stored after `saved` of them, twice.
-        for killed in 0..=all.len() {
-            for saved in 0..=killed {
-                let folder = tempfile::tempdir().unwrap();
-                // Output of an earlier attempt of the task.
-                fs::write(folder.path().join("web.stdout.0"), "old\n").unwrap();
-                let mut copier = open(folder.path());
-                copier.write(&all[..saved]);
-                copier.save();
-                copier.write(&all[saved..killed]);
-                drop(copier);
-                for _ in 0..2 {
-                    // The engine answers with everything from the second on.
-                    let mut copier = open(folder.path());
-                    copier.write(&all);
-                    copier.save();
-                }
-                let of = |stream| written(folder.path(), stream);
-                assert_eq!(
-                    of(LogStream::Stdout),
-                    "old\na\nb\nc\nd\n",
-                    "{killed} {saved}"
-                );
-                assert_eq!(of(LogStream::Stderr), "E\nF\n", "{killed} {saved}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_log_is_requested_from_the_second_of_the_last_message() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut copier = open(folder.path());
-        assert_eq!(copier.resume(), 0);
-        copier.write(&messages()[..1]);
-        let second = moment("2026-11-22T10:00:01Z").unwrap().second;
-        assert_eq!(i64::from(copier.resume()), second);
-    }
-
-    #[test]
-    fn a_message_without_a_time_is_text() {
-        assert_eq!(split(b"hello world"), (None, &b"hello world"[..]));
-        assert_eq!(split(b"hello"), (None, &b"hello"[..]));
-        let (at, text) = split(b"2026-11-22T10:00:01.5+02:00 x y");
-        assert_eq!(at, moment("2026-11-22T08:00:01.5Z"));
-        assert_eq!(text, b"x y");
-    }
+    Some(time.into())
 }

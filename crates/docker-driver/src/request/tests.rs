@@ -110,7 +110,7 @@ fn a_task_without_options_has_its_directories_limits_and_labels() {
             ],
             "LogConfig": {
                 "Type": "json-file",
-                "Config": {"max-file": "2", "max-size": "2m"},
+                "Config": {"max-file": "2", "max-size": "10m"},
             },
             "NetworkMode": "default",
             "CpuShares": 128,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use model::{AllocatedPort, ExitResult};
+use model::{AllocId, AllocatedPort, ExitResult};
 use task_drivers::log_files::LogStream;
 use task_drivers::{Driver, DriverError, Recovery, StartError};
 
@@ -238,6 +238,25 @@ async fn containers_without_a_record_are_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn output_is_copied_once_while_the_engine_rotates_its_log() {
+    let Some(bench) = Bench::new().await else {
+        return;
+    };
+    // Slow enough for the copier, and some ten rotations.
+    let script = "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); echo $i; [ $((i % 50)) = 0 ] && sleep 0.05; done; \
+                  sleep 1";
+    let mut task = bench.shell(1, script);
+    let logging =
+        serde_json::json!({"type": "json-file", "config": {"max-size": "10k", "max-file": "3"}});
+    task.config.insert("logging".to_owned(), logging);
+    bench.driver.start(task).await.unwrap();
+    bench.wait(1).await;
+    let output = bench.output(LogStream::Stdout);
+    let expected: String = (1..=1_500).map(|number| format!("{number}\n")).collect();
+    assert!(output == expected, "{} lines", output.lines().count());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_running_containers_use_is_read_from_the_engine() {
     let Some(bench) = Bench::new().await else {
         return;
@@ -254,6 +273,12 @@ async fn what_running_containers_use_is_read_from_the_engine() {
     let second = bench.driver.usage(&bench.id(1)).unwrap();
     let cpu = |usage: &task_drivers::Usage| usage.cpu_user + usage.cpu_system;
     assert!(cpu(&second) > cpu(&first), "{first:?} {second:?}");
+    // A request reads the containers of its allocation, and leaves what is known of others.
+    bench.driver.read_usage_of(AllocId::from_random(1)).await;
+    assert_eq!(bench.driver.usage(&bench.id(1)), Some(second));
+    bench.driver.read_usage_of(bench.alloc_id).await;
+    let third = bench.driver.usage(&bench.id(1)).unwrap();
+    assert!(cpu(&third) > cpu(&second), "{second:?} {third:?}");
     bench.stop(1, "SIGKILL", GRACE).await;
     bench.wait(1).await;
     bench.driver.read_usage().await;

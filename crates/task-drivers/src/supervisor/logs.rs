@@ -38,7 +38,8 @@ pub(super) fn spawn(
             stream,
             target.max_files,
             target.max_file_bytes,
-        );
+        )
+        .begin();
         let shared = Arc::clone(shared);
         let writer = thread::Builder::new()
             .name(stream.as_str().to_owned())

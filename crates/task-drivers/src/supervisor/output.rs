@@ -52,7 +52,8 @@ pub(crate) fn copy(directory: &Path) -> io::Result<()> {
             stream,
             logs.max_files,
             logs.max_file_bytes,
-        );
+        )
+        .begin();
         let copied = Arc::clone(&copied);
         thread::Builder::new()
             .name(stream.as_str().to_owned())

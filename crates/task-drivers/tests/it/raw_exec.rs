@@ -164,6 +164,16 @@ async fn output_can_go_nowhere() {
 }
 
 #[tokio::test]
+async fn a_stream_without_output_has_a_file() {
+    let bench = Bench::new();
+    bench.start("echo out").await.unwrap();
+    bench.wait().await;
+    let errors = log_files::path(&bench.dirs().logs, "web", LogStream::Stderr, 0);
+    assert_eq!(fs::read_to_string(errors).unwrap(), "");
+    bench.finish().await;
+}
+
+#[tokio::test]
 async fn scenario_056_a_task_outlives_the_loss_of_its_log_directory() {
     let bench = Bench::new();
     let go = bench.dirs().local.join("go");

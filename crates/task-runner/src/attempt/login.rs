@@ -116,10 +116,9 @@ impl Attempt {
             return Ok(());
         };
         let facts = self.facts();
-        let user = self
-            .env(&facts)
-            .map_err(|failure| failure.message)?
-            .interpolate(&task.user);
+        let env = self.env(&facts).map_err(|failure| failure.message)?;
+        let user = self.user(task, env.interpolate(&task.user));
+        let user = user.map_err(|failure| failure.message)?;
         let path = token_file(service);
         let written =
             blocking::spawn(move || identities::write_secret(&dirs, &user, &path, token.expose()));

@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use workload_identity::renewal::times_of;
 use workload_identity::{SignedToken, renewal_at};
 
-use super::{Change, Identity, read_file, requests, write_files};
+use super::{Change, Identity, TaskUser, read_file, requests, write_files};
 use crate::context::Context;
 use crate::token_source::TokenError;
 
@@ -77,7 +77,7 @@ pub(crate) struct Renewal<'a> {
     pub(crate) context: &'a Arc<Context>,
     pub(crate) id: &'a TaskId,
     pub(crate) dirs: TaskDirs,
-    pub(crate) user: String,
+    pub(crate) user: TaskUser,
     pub(crate) driver: &'a dyn Driver,
     pub(crate) answers: &'a mpsc::Sender<Event>,
 }

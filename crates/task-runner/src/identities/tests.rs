@@ -136,7 +136,7 @@ fn a_token_file_is_the_users_alone() {
     let (_base, dirs) = dirs();
     let found = resolved(vec![identity("default")]).unwrap();
     let signed = token(1, 2);
-    write_files(&dirs, "", found.iter().zip([&signed])).unwrap();
+    write_files(&dirs, &TaskUser::default(), found.iter().zip([&signed])).unwrap();
     let path = dirs.secrets.join("nomad_token");
     assert_eq!(
         std::fs::read_to_string(&path).unwrap(),
@@ -149,7 +149,11 @@ fn a_token_file_is_the_users_alone() {
         signed.token.expose()
     );
     // A user that only the image knows.
-    write_files(&dirs, "no-such-user", found.iter().zip([&signed])).unwrap();
+    let unknown = TaskUser {
+        user: "no-such-user".to_owned(),
+        ..TaskUser::default()
+    };
+    write_files(&dirs, &unknown, found.iter().zip([&signed])).unwrap();
     assert_eq!(mode(dirs.secrets.join("nomad_token")), 0o644);
     assert_eq!(mode(dirs.secrets.clone()), 0o700);
 }
@@ -186,7 +190,7 @@ fn running(change: Change, answers: Vec<Result<SignedToken, TokenError>>) -> Run
     identity.change = change;
     let now = service_kit::Clock::real().now() / 1_000_000_000;
     let old = token(now - 3_600, now + 60);
-    write_files(&dirs, "", [(&identity, &old)].into_iter()).unwrap();
+    write_files(&dirs, &TaskUser::default(), [(&identity, &old)].into_iter()).unwrap();
     let source = Scripted::new(answers);
     let mut context = Context::for_test(LocalState::none(), MockDriver::default());
     context.tokens = Arc::clone(&source) as Arc<dyn TokenSource>;
@@ -213,7 +217,7 @@ impl Running {
             context: &self.context,
             id: &id,
             dirs: self.dirs.clone(),
-            user: String::new(),
+            user: TaskUser::default(),
             driver: &driver,
             answers: &answers,
         };
@@ -280,7 +284,12 @@ async fn an_outage_leaves_the_task_and_its_last_token_alone() {
 #[tokio::test]
 async fn a_token_that_is_not_due_is_kept_after_a_restart_of_the_agent() {
     let task = running(Change::Restart, vec![Ok(fresh())]);
-    write_files(&task.dirs, "", [(&task.identity, &fresh())].into_iter()).unwrap();
+    write_files(
+        &task.dirs,
+        &TaskUser::default(),
+        [(&task.identity, &fresh())].into_iter(),
+    )
+    .unwrap();
     assert_eq!(task.renew(SHORT).await, None);
     assert!(task.source.calls.lock().unwrap().is_empty());
     // Without its file the times are unknown: a new token, and no reaction.

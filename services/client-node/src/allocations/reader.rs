@@ -10,7 +10,7 @@ use lifecycle::{Assigned, Assignment, InvalidAssignment, JoblessAssignment, Upda
 use model::{Allocation, ClientStatus, FieldErrors, Job, Timestamp};
 use proto::internal::v1::{AllocationsUpdate, Assignment as WireAssignment};
 use proto::v1;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 /// Reader of one stream, which sends each job version once.
 #[derive(Debug, Default)]
@@ -51,7 +51,11 @@ impl Reader {
                     let InvalidAssignment {
                         alloc_id, reason, ..
                     } = &invalid;
-                    warn!(%alloc_id, reason, "cannot read an assignment");
+                    if is_end_without_job(&invalid) {
+                        debug!(%alloc_id, reason, "an allocation that ends has no job any more");
+                    } else {
+                        warn!(%alloc_id, reason, "cannot read an assignment");
+                    }
                     update.invalid.push(invalid);
                 }
                 Err(None) => {
@@ -125,6 +129,13 @@ impl Reader {
             is_client_terminal,
         })
     }
+}
+
+/// Returns whether an allocation has ended or has to end, and lacks its job alone. No problem: its job was
+/// purged, and an end needs none.
+fn is_end_without_job(invalid: &InvalidAssignment) -> bool {
+    let jobless = invalid.jobless.as_ref();
+    jobless.is_some_and(|jobless| invalid.is_client_terminal || jobless.alloc.is_server_terminal())
 }
 
 /// Reads a stored job: its spec with all defaults.

@@ -2,10 +2,14 @@
 //!
 //! Without a Docker Engine they are skipped with a notice, unless `KAFILA_REQUIRE_CONTAINERS=1` is set.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use model::{ClientStatus, Job};
+use model::{ClientStatus, Job, WorkloadIdentity};
+use test_kit::builders::template;
 use test_kit::wait_for;
 
 use crate::gateway::LIMIT;
@@ -112,5 +116,57 @@ async fn scenario_028_a_container_outlives_the_agent_and_ends_with_its_allocatio
         containers.names().is_empty().then_some(())
     })
     .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_of_the_image_reads_the_secrets_of_its_task_and_a_user_of_the_node_does_not() {
+    if !has_engine() {
+        return;
+    }
+    import_image();
+    let place = Place::new();
+    // As a data directory usually is: other users may pass.
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path(), open).unwrap();
+    let (cluster, _gateway, node) = start(&place).await;
+    let record = cluster.facts().registrations.last().cloned().unwrap();
+    let _containers = Containers(record.id.to_string());
+    cluster.facts().token = "a.b.c".to_owned();
+    let script = "for file in /secrets/*; do read -r line < $file; echo $line; done; \
+                  echo mine > /secrets/mine; echo done; sleep 600";
+    // Without a user the image decides, and its program may change it: root reads everything anyway.
+    // The mode is the token file's; `None`: the task has no identity, by which the agent knows its user.
+    for (number, user, mode) in [
+        (1, "1000:1000", None),
+        (2, "1000:1000", Some(0o600)),
+        (3, "4711", Some(0o600)),
+        (4, "", Some(0o644)),
+    ] {
+        let mut job = container(script);
+        let task = &mut job.task_groups[0].tasks[0];
+        task.user = user.to_owned();
+        task.templates = vec![template("secrets/key", "rendered\n")];
+        let identity = WorkloadIdentity {
+            name: WorkloadIdentity::DEFAULT_NAME.to_owned(),
+            file: true,
+            ..WorkloadIdentity::default()
+        };
+        task.identities = mode.map(|_| identity).into_iter().collect();
+        let id = cluster.assign(number, &job);
+        let said = place.said(id, "done").await;
+        let token = if mode.is_some() { "a.b.c\n" } else { "" };
+        assert_eq!(said, format!("rendered\n{token}done\n"), "user {user:?}");
+        let task = place.path().join(format!("alloc/{id}/server"));
+        let mode_of = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        if let Some(mode) = mode {
+            assert_eq!(mode_of(&task.join("secrets/nomad_token")), mode);
+        }
+        assert_eq!(mode_of(&task.join("secrets")), 0o777);
+        let key = task.join("secrets/key");
+        let read = Command::new("cat").arg(&key).uid(1_000).gid(1_000).output();
+        assert!(!read.unwrap().status.success(), "the node's user 1000");
+        cluster.stop(id);
+    }
     node.stop().await;
 }

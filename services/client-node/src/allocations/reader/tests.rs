@@ -144,6 +144,19 @@ fn a_stop_is_valid_without_the_job() {
 }
 
 #[test]
+fn the_end_of_an_allocation_of_a_purged_job_is_no_problem() {
+    let stopped = |alloc: &mut Allocation| alloc.desired_status = DesiredStatus::Stop;
+    let stopped = read_jobless(6, stopped).invalid.remove(0);
+    assert!(is_end_without_job(&stopped));
+    let mut read = read_jobless(6, |_| {}).invalid.remove(0);
+    assert!(!is_end_without_job(&read), "it should run");
+    read.is_client_terminal = true;
+    assert!(is_end_without_job(&read), "it has ended");
+    read.jobless = None;
+    assert!(!is_end_without_job(&read), "more than its job is missing");
+}
+
+#[test]
 fn a_failure_that_servers_know_is_not_reported_again() {
     let mut read = read_jobless(6, |_| {});
     assert_eq!(

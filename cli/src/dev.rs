@@ -1,12 +1,13 @@
 //! `kafila dev`: all services, a store and nodes in one process.
 //!
 //! In reading order: this file is the process from start to drain; [`terminal`] is its output and its
-//! signals; [`leftover`] finds what killed runs left behind; [`suite`] builds and runs the services; [`jobs`]
-//! runs the job files of the command line with `kafila job run`.
+//! signals; [`leftover`] finds what killed runs left behind; [`suite`] builds and runs the services; [`nodes`]
+//! has the settings of the nodes; [`jobs`] runs the job files of the command line with `kafila job run`.
 
 mod jobs;
 mod keyring;
 mod leftover;
+mod nodes;
 mod suite;
 mod terminal;
 

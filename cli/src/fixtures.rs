@@ -763,7 +763,7 @@ pub(crate) fn check() -> v1::AllocationCheck {
         mode: "healthiness".to_owned(),
         status: "failure".to_owned(),
         status_code: 503,
-        output: "down\n".to_owned(),
+        output: "down\nsince noon\n".to_owned(),
         time_ns: 1_790_000_000_000_000_000,
         task_group: "app".to_owned(),
         task: String::new(),

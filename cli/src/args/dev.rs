@@ -25,6 +25,9 @@ pub struct Dev {
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = super::values::nodes)]
     pub nodes: u16,
+    /// Settings of the nodes: a settings file of client-node, without the keys that this command sets itself
+    #[arg(long, value_name = "FILE")]
+    pub node_config: Option<PathBuf>,
     /// Log filter, for example info or info,store=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     pub log: String,
@@ -37,4 +40,5 @@ and tasks continue to run; without it, tasks are stopped.
 Examples:
   kafila dev
   kafila dev -job examples/web.hcl
-  kafila dev -data-dir ~/.kafila -nodes 3";
+  kafila dev -data-dir ~/.kafila -nodes 3
+  kafila dev -node-config node.toml        host volumes, options of drivers and the like";

@@ -57,7 +57,8 @@ pub struct Processes {
 
 const PROCESSES_EXAMPLES: &str = "\
 Gateways, leaders, the replicas that do not lead, and scheduler-workers, with their addresses. For nodes,
-use 'kafila node status'. A process that was killed is shown for up to 30 s.
+use 'kafila node status'. A process that was killed is shown until its lease ends, after 30 s or more, and
+does not answer the gateway (Answers: no).
 
 Examples:
   kafila operator processes

@@ -6,6 +6,7 @@ pub(super) mod snapshot;
 
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt as _};
 use proto::v1;
 use tokio::time::{Instant, sleep};
 
@@ -48,14 +49,22 @@ pub(super) async fn leaders(context: &Context, args: &Leaders) -> Result<Exit, E
     Ok(Exit::Success)
 }
 
+/// Number of processes that are asked at a time.
+const ASKED_AT_ONCE: usize = 16;
+
+/// A killed process stays registered until its lease ends, so each is asked for a sign of life.
 pub(super) async fn processes(context: &Context, args: &Processes) -> Result<Exit, Error> {
     let processes = context.connection.processes().await?;
+    let asked = stream::iter(&processes).map(|it| context.connection.answers(&it.address));
+    let answers: Vec<Option<bool>> = asked.buffered(ASKED_AT_ONCE).collect().await;
     let text = if args.json {
-        let processes: Vec<json::operator::Process<'_>> =
-            processes.iter().map(Into::into).collect();
+        let processes = processes.iter().zip(&answers);
+        let processes: Vec<json::operator::Process<'_>> = processes
+            .map(|(process, answers)| json::operator::Process::new(process, *answers))
+            .collect();
         pretty(&processes)
     } else {
-        render::operator::processes(&processes).render()
+        render::operator::processes(&processes, &answers).render()
     };
     context.finish(&text)
 }

@@ -10,6 +10,9 @@ use crate::error::Error;
 
 const MONITORING: &str = "reading the log";
 
+/// Timeout of the question whether a process answers: its answer takes milliseconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
 impl Connection {
     /// Opens the stream of lines of a log. It has no deadline.
     pub(crate) async fn monitor(
@@ -39,6 +42,26 @@ impl Connection {
             )
             .await?;
         Ok(answer.level.unwrap_or_default())
+    }
+
+    /// Tells whether the process at an address answers the gateway; `None`: the caller may not ask.
+    pub(crate) async fn answers(&self, address: &str) -> Option<bool> {
+        let target = v1::AgentTarget {
+            process: address.to_owned(),
+            ..v1::AgentTarget::default()
+        };
+        let message = v1::GetLogLevelRequest {
+            target: Some(target),
+        };
+        // Every process tells its log level, from memory.
+        let call = self.api().agent().get_log_level(message);
+        let asked = self.call_waiting("querying a process", call.timeout(ANSWER_TIMEOUT));
+        match asked.await {
+            Ok(_) => Some(true),
+            // Not found: its registration ended meanwhile.
+            Err(error) if error.is_unreachable() || error.is_not_found() => Some(false),
+            Err(_) => None,
+        }
     }
 
     /// Sets the level; an empty `filter` is the configured one. Returns the previous filter, and the

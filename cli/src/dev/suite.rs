@@ -1,6 +1,6 @@
 //! All services in one process: built, run, supervised, and stopped in order.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig, connec
 use tokio::task::JoinSet;
 use tracing::error;
 
+use super::nodes::{node_config, shared_config};
 use super::{keyring, leftover};
 use crate::args::dev::Dev;
-use crate::dev::terminal::NODE_PREFIX;
 
 /// Timeout of the start, which takes about a second on an idle machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Grace period for requests in progress during shutdown.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// `compaction_history` of `kafila dev`, whose default is 1 h: long enough for a reader of events that was
 /// stopped, short enough for memory.
@@ -79,9 +79,11 @@ impl Suite {
     /// Starts the store, every service and the nodes; returns once all ports are bound.
     ///
     /// # Errors
-    /// The gateway would listen beyond loopback, a port is taken, or the data directory cannot be used.
+    /// The gateway would listen beyond loopback, the settings of the nodes are wrong, a port is taken, or the
+    /// data directory cannot be used.
     pub(super) async fn start(args: &Dev) -> Result<Self, BoxError> {
         check_exposure(args)?;
+        let shared = shared_config(args.node_config.as_deref())?;
         let (directory, scratch) = match &args.data_dir {
             Some(directory) => (directory.clone(), None),
             None => {
@@ -142,7 +144,7 @@ impl Suite {
         controller.compaction_history = DEV_HISTORY;
         let controller = cluster_controller::App::build(controller).await?;
         for number in 0..args.nodes {
-            let config = node_config(args, &directory, &gateway_address, number);
+            let config = node_config(args, &shared, &directory, &gateway_address, number);
             let node = client_node::App::build(config).await?;
             spawn!(nodes, "client-node", node, drain_nodes);
         }
@@ -342,21 +344,6 @@ fn cannot_listen(address: SocketAddr, error: BoxError) -> BoxError {
     format!("{chain}; {question}-listen chooses another address than {address}").into()
 }
 
-fn node_config(args: &Dev, directory: &Path, gateway: &str, number: u16) -> client_node::Config {
-    let data_dir: PathBuf = directory.join(format!("{NODE_PREFIX}{number}"));
-    client_node::Config {
-        gateways: vec![gateway.to_owned()],
-        data_dir: Some(data_dir),
-        tls: TlsConfig::insecure(),
-        name: Some(format!("dev-{number}")),
-        // As reachable as the gateway: tasks' ports need not be open to the network.
-        host_ip: Some(args.listen.ip()).filter(IpAddr::is_loopback),
-        stop_tasks_on_exit: args.data_dir.is_none(),
-        shutdown_grace_period: GRACE,
-        ..client_node::Config::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,24 +363,6 @@ mod tests {
             any.advertise,
             Some(format!("http://127.0.0.1:{}", any.grpc.port()))
         );
-    }
-
-    #[test]
-    fn ports_of_tasks_are_as_reachable_as_the_gateway() {
-        let host_ip = |listen: &str| {
-            let args = Dev {
-                data_dir: None,
-                job: Vec::new(),
-                listen: listen.parse().unwrap(),
-                dangerously_expose_plaintext: false,
-                nodes: 1,
-                log: String::new(),
-            };
-            node_config(&args, Path::new("/"), "http://gateway", 0).host_ip
-        };
-        assert_eq!(host_ip("127.0.0.1:4646"), "127.0.0.1".parse().ok());
-        assert_eq!(host_ip("0.0.0.0:4646"), None);
-        assert_eq!(host_ip("10.0.0.1:4646"), None);
     }
 
     #[test]

@@ -46,6 +46,69 @@ fn an_allocation() {
 }
 
 #[test]
+fn the_share_of_each_task_is_in_an_allocation_with_its_job() {
+    let mut job = fixtures::job();
+    let server = &mut job.task_groups[0].tasks[0];
+    let resources = server.resources.as_mut().unwrap();
+    resources.memory_max_mib = Some(512);
+    resources.networks = vec![proto::v1::Network {
+        reserved_ports: vec![proto::v1::Port {
+            label: Some("admin".to_owned()),
+            ..proto::v1::Port::default()
+        }],
+        ..proto::v1::Network::default()
+    }];
+    let mut proxy = server.clone();
+    proxy.name = Some("proxy".to_owned());
+    proxy.lifecycle = Some(proto::v1::Lifecycle {
+        hook: Some("prestart".to_owned()),
+        sidecar: Some(true),
+        wait_for: None,
+    });
+    job.task_groups[0].tasks.push(proxy);
+    let mut alloc = fixtures::alloc();
+    let held = alloc.resources.as_mut().unwrap();
+    let port = |label: &str, value| proto::v1::AllocatedPort {
+        label: label.to_owned(),
+        value,
+        task: "server".to_owned(),
+        ..proto::v1::AllocatedPort::default()
+    };
+    held.ports = vec![port("admin", 8_080), port("http", 23_456)];
+    held.cores = vec![proto::v1::AllocatedCores {
+        task: "server".to_owned(),
+        ids: vec![0, 3],
+    }];
+    held.devices = vec![proto::v1::AllocatedDevice {
+        task: "proxy".to_owned(),
+        vendor: "nvidia".to_owned(),
+        instance_ids: vec!["GPU-1".to_owned()],
+        ..proto::v1::AllocatedDevice::default()
+    }];
+    let shown = |alloc: &proto::v1::Allocation| {
+        serde_json::to_value(json::alloc::Allocation::new(alloc, Some(&job))).unwrap()
+    };
+    let value = shown(&alloc);
+    assert_eq!(value["TaskResources"]["server"]["MemoryMaxMB"], 512);
+    let resources = &value["AllocatedResources"];
+    let lifecycles = &resources["TaskLifecycles"];
+    assert_eq!(lifecycles["proxy"]["Hook"], "prestart");
+    assert_eq!(lifecycles["proxy"]["Sidecar"], true);
+    assert!(lifecycles["server"].is_null());
+    let server = &resources["Tasks"]["server"];
+    assert_eq!(server["Cpu"]["ReservedCores"], serde_json::json!([0, 3]));
+    assert_eq!(server["Networks"][0]["ReservedPorts"][0]["Value"], 8_080);
+    assert_eq!(server["Networks"][0]["DynamicPorts"][0]["Value"], 23_456);
+    let proxy = &resources["Tasks"]["proxy"];
+    assert_eq!(proxy["Devices"][0]["DeviceIDs"][0], "GPU-1");
+    // The maximum is reported only where it is in effect.
+    assert_eq!(proxy["Memory"]["MemoryMaxMB"], 0);
+    alloc.resources.as_mut().unwrap().memory_oversubscribed = true;
+    let proxy = &shown(&alloc)["AllocatedResources"]["Tasks"]["proxy"];
+    assert_eq!(proxy["Memory"]["MemoryMaxMB"], 512);
+}
+
+#[test]
 fn an_explanation() {
     let (eval, explanation) = (fixtures::failed_eval(), fixtures::explanation());
     let shown = json::explain::Explanation::new(&eval, &explanation);

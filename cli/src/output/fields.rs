@@ -1,4 +1,4 @@
-//! Blocks of fields: a key, ` = `, a value, one a line.
+//! Blocks of fields: a key, ` = `, a value, one a line. Only values added as text span several lines.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -27,6 +27,19 @@ impl Fields {
         self
     }
 
+    /// Adds a field whose value keeps its lines: all but the first are indented below the first, so that no
+    /// line looks like another field.
+    pub(crate) fn add_text(&mut self, key: &str, value: &str) -> &mut Self {
+        let lines: Vec<String> = value.trim_end().lines().map(printable).collect();
+        match &*lines {
+            [] => self.add(key, ""),
+            _ => {
+                self.fields.push((printable(key), lines.join("\n")));
+                self
+            }
+        }
+    }
+
     /// Adds a field unless its value is empty.
     pub(crate) fn add_some(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
         let value: String = value.into();
@@ -49,8 +62,13 @@ impl Fields {
             out.push_str(key);
             out.push_str(&" ".repeat(widest - key.width()));
             out.push_str(" = ");
-            out.push_str(value);
-            out.push('\n');
+            for (position, line) in value.split('\n').enumerate() {
+                if position > 0 && !line.is_empty() {
+                    out.push_str(&" ".repeat(widest + 3));
+                }
+                out.push_str(line);
+                out.push('\n');
+            }
         }
         out
     }
@@ -69,5 +87,22 @@ mod tests {
             .add("Submit Date", "")
             .add_some("Canary", "");
         assert_eq!(fields.render(), "ID          = web\nSubmit Date = <none>\n");
+    }
+
+    #[test]
+    fn lines_of_a_text_are_indented_and_no_field_of_their_own() {
+        let mut fields = Fields::new();
+        fields
+            .add_text("Output", "down\r\n\nStatus = \x1b[2Jsuccess\n\n")
+            .add_text("Rest", "\n")
+            .add("Name", "a\nb");
+        let expected = "\
+Output = down
+
+         Status = \u{fffd}[2Jsuccess
+Rest   = <none>
+Name   = a\u{fffd}b
+";
+        assert_eq!(fields.render(), expected);
     }
 }

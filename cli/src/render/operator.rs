@@ -32,9 +32,10 @@ pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
     table
 }
 
-pub(crate) fn processes(processes: &[v1::Process]) -> Table {
-    let mut table = Table::new(["Service", "Address", "Version", "Leader"]);
-    for process in processes {
+/// `answers`: for each process, whether it answers the gateway; `None`: unknown.
+pub(crate) fn processes(processes: &[v1::Process], answers: &[Option<bool>]) -> Table {
+    let mut table = Table::new(["Service", "Address", "Version", "Leader", "Answers"]);
+    for (process, answers) in processes.iter().zip(answers) {
         let is_led = LED.contains(&process.service.as_str());
         table.row([
             process.service.clone(),
@@ -44,6 +45,12 @@ pub(crate) fn processes(processes: &[v1::Process]) -> Table {
                 (false, _) => "<none>",
                 (true, true) => "true",
                 (true, false) => "false",
+            }
+            .to_owned(),
+            match answers {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "<none>",
             }
             .to_owned(),
         ]);

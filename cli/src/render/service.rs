@@ -81,7 +81,7 @@ pub(crate) fn checks(checks: &[v1::AllocationCheck], style: &Style) -> String {
         fields
             .add("Mode", check.mode.clone())
             .add("Timestamp", time)
-            .add("Output", check.output.trim_end().to_owned());
+            .add_text("Output", &check.output);
         text.push_str("\n\n");
         text.push_str(&fields.render());
     }

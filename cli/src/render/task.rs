@@ -138,12 +138,8 @@ fn section(
     );
     let mut out = format!("\n{}\n", style.colour.bold(&title));
     if let Some(resources) = task.and_then(|task| task.resources.as_ref()) {
-        let disk = alloc
-            .resources
-            .as_ref()
-            .map(|held| held.disk_mib)
-            .unwrap_or_default();
-        out.push_str(&resources_table(resources, disk));
+        let held = alloc.resources.clone().unwrap_or_default();
+        out.push_str(&resources_table(resources, &held));
         out.push('\n');
     }
     let Some(state) = state else {
@@ -183,11 +179,13 @@ fn unset(time: String) -> String {
     }
 }
 
-/// Disk is the task group's, and shown with each of its tasks.
-fn resources_table(resources: &v1::Resources, disk_mib: u64) -> String {
+/// Disk is the task group's, and shown with each of its tasks. `memory_max` is shown where it is in effect:
+/// oversubscription was enabled when the allocation was placed.
+fn resources_table(resources: &v1::Resources, held: &v1::AllocatedResources) -> String {
     let amount = |value: i64| u64::try_from(value).unwrap_or_default();
     let asked = mib(amount(resources.memory_mib()));
     let memory = match resources.memory_max_mib() {
+        _ if !held.memory_oversubscribed => asked,
         0 => asked,
         -1 => format!("{asked} (no limit)"),
         max => format!("{asked} (max {})", mib(amount(max))),
@@ -198,7 +196,7 @@ fn resources_table(resources: &v1::Resources, disk_mib: u64) -> String {
         cores => format!("{cores} cores"),
     };
     let mut table = Table::new(["CPU", "Memory", "Disk"]);
-    table.row([cpu, memory, mib(disk_mib)]);
+    table.row([cpu, memory, mib(held.disk_mib)]);
     format!("Task Resources:\n{}", table.render())
 }
 
@@ -226,6 +224,29 @@ pub(crate) fn named(names: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::fixtures;
+
+    #[test]
+    fn the_memory_maximum_is_shown_where_it_is_in_effect() {
+        let shown = |memory_max_mib, memory_oversubscribed| {
+            let asked = v1::Resources {
+                memory_mib: Some(32),
+                memory_max_mib: Some(memory_max_mib),
+                ..v1::Resources::default()
+            };
+            let held = v1::AllocatedResources {
+                memory_oversubscribed,
+                ..v1::AllocatedResources::default()
+            };
+            resources_table(&asked, &held)
+        };
+        for max in [0, 64, -1] {
+            let said = shown(max, false);
+            assert!(said.contains("  32 MiB  0"), "{said}");
+        }
+        assert!(shown(0, true).contains("  32 MiB  0"));
+        assert!(shown(64, true).contains("32 MiB (max 64 MiB)"));
+        assert!(shown(-1, true).contains("32 MiB (no limit)"));
+    }
 
     #[test]
     fn a_failure_is_the_cause_and_not_its_consequences() {

@@ -267,8 +267,15 @@ async fn nothing_from_a_task_that_never_ran_is_explained() {
     // Where not even a log was begun.
     gateway.state().logs.remove(&key);
     let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
-    said.ended(1)
-        .complained(&["No logs available", why[0], why[1]]);
+    said.ended(1).complained(&[
+        "No logs available",
+        "The task does not run (task \"server\": Driver Failure: no such command)",
+        "'kafila alloc status 8a3f2c1e' shows its events.",
+    ]);
+    // The node has removed both streams of a collected allocation.
+    for wrong in ["The log is empty", "-stderr"] {
+        assert!(!said.stderr.contains(wrong), "{}", said.stderr);
+    }
     // One that runs may be silent.
     gateway.state().allocs[1] = fixtures::alloc();
     gateway.state().logs.insert(key, Vec::new());

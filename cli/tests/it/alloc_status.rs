@@ -76,6 +76,10 @@ async fn flags_show_more_or_less() {
         .json();
     assert_eq!(json["ID"], fixtures::ALLOC);
     assert_eq!(json["TaskStates"]["server"]["State"], "running");
+    assert_eq!(json["Job"]["ID"], "web");
+    assert_eq!(json["TaskResources"]["server"]["CPU"], 500);
+    let server = &json["AllocatedResources"]["Tasks"]["server"];
+    assert_eq!(server["Memory"]["MemoryMB"], 256);
 }
 
 #[tokio::test]
@@ -103,4 +107,10 @@ async fn an_allocation_whose_job_is_gone_is_still_shown() {
     let said = kafila("alloc status 8a3f2").at(&gateway.address).await;
     said.ended(0)
         .printed(&["Task \"server\" is \"running\"\n", "Recent Events:\n"]);
+    let said = kafila("alloc status -json 8a3f2")
+        .at(&gateway.address)
+        .await;
+    let json = said.ended(0).json();
+    assert_eq!(json.get("Job"), None);
+    assert_eq!(json["AllocatedResources"]["Shared"]["DiskMB"], 300);
 }

@@ -167,3 +167,39 @@ async fn wait_for_line(child: &mut tokio::process::Child, part: &str) {
     };
     tokio::time::timeout(TIMEOUT, found).await.unwrap();
 }
+
+#[tokio::test]
+async fn the_nodes_have_the_settings_of_a_file() {
+    let file = File::new("node.toml", "node_class = \"large\"\n");
+    let command = kafila("dev -listen 127.0.0.1:0 -node-config").arg(&file.path);
+    let mut child = command.start("");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let gateway = loop {
+        let next = tokio::time::timeout(TIMEOUT, lines.next_line()).await;
+        let line = next.expect("it says more").unwrap().expect("it goes on");
+        if let Some((_, gateway)) = line.split_once("Gateway: ") {
+            break gateway.trim().to_owned();
+        }
+    };
+    let nodes = kafila("node status -json").at(&gateway).await.json();
+    assert_eq!(nodes[0]["NodeClass"], "large", "{nodes}");
+    let process = child.id().unwrap().to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &process])
+        .status();
+    assert!(killed.unwrap().success());
+    drop(lines);
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await;
+    output.expect("it ends").unwrap();
+}
+
+#[tokio::test]
+async fn a_file_with_a_setting_of_dev_itself_is_refused() {
+    let file = File::new("node.toml", "data_dir = \"/srv\"\n");
+    let command = kafila("dev -listen 127.0.0.1:0 -node-config").arg(&file.path);
+    let said = command.run().await;
+    said.ended(1).complained(&[
+        "Error running kafila dev: -node-config: ",
+        "data_dir (-data-dir chooses the directory)",
+    ]);
+}

@@ -264,15 +264,29 @@ async fn processes_are_listed_with_the_role_of_replicas() {
         process("eval-broker", "http://10.0.0.8:4648", false),
         process("scheduler-worker", "http://10.0.0.9:4648", false),
     ];
+    // The second was killed, and the caller may not ask the third.
+    state.silent_processes = [
+        (
+            "http://10.0.0.8:4648".to_owned(),
+            tonic::Status::unavailable("it cannot be reached"),
+        ),
+        (
+            "http://10.0.0.9:4648".to_owned(),
+            tonic::Status::permission_denied("no"),
+        ),
+    ]
+    .into();
     let gateway = Gateway::start(state).await;
     let said = kafila("operator processes").at(&gateway.address).await;
-    let expected = "Service           Address               Version  Leader\n\
-                    eval-broker       http://10.0.0.7:4648  0.1.0    true\n\
-                    eval-broker       http://10.0.0.8:4648  0.1.0    false\n\
-                    scheduler-worker  http://10.0.0.9:4648  0.1.0    <none>\n";
+    let expected = "Service           Address               Version  Leader  Answers\n\
+                    eval-broker       http://10.0.0.7:4648  0.1.0    true    yes\n\
+                    eval-broker       http://10.0.0.8:4648  0.1.0    false   no\n\
+                    scheduler-worker  http://10.0.0.9:4648  0.1.0    <none>  <none>\n";
     assert_eq!(said.ended(0).stdout, expected);
     let json = kafila("operator processes -json");
     let json = json.at(&gateway.address).await.json();
+    let answers: Vec<_> = [0, 1, 2].map(|at| json[at].get("Answers").cloned()).into();
+    assert_eq!(answers, [Some(true.into()), Some(false.into()), None]);
     assert_eq!(
         (&json[0]["Leader"], &json[2]["Leader"]),
         (&true.into(), &false.into())

@@ -75,7 +75,7 @@ async fn the_checks_of_an_allocation_are_shown() {
         "Name       = alive",
         "Status     = failure",
         "StatusCode = 503",
-        "Output     = down",
+        "Output     = down\n             since noon\n",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

@@ -1,6 +1,6 @@
 //! State of the fake gateway: objects, prepared answers and recorded requests.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use proto::v1;
 use tonic::Status;
@@ -32,6 +32,8 @@ pub(crate) struct FakeState {
     pub(crate) registrations: Vec<v1::ServiceRegistration>,
     pub(crate) leaders: Vec<v1::Leader>,
     pub(crate) processes: Vec<v1::Process>,
+    /// Address of a process -> the error that a question to it gets.
+    pub(crate) silent_processes: BTreeMap<String, Status>,
     pub(crate) log_level: v1::LogLevel,
     /// In a field of the log; empty: there is no such field.
     pub(crate) log_secret: String,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bollard::models::NetworkInspect;
 use task_drivers::Fingerprint;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::access::enters_private;
 use crate::container;
@@ -91,6 +92,7 @@ impl Docker {
                 flag(self.settings.config.allow_privileged),
             ),
             (".volumes.enabled", flag(self.settings.config.volumes)),
+            (".bridge_ip", bridge_ip(&client).await.unwrap_or_default()),
         ];
         Ok(attributes
             .into_iter()
@@ -128,5 +130,59 @@ impl Docker {
                 warn!(%id, %problem, "cannot remove a container without a record");
             }
         }
+    }
+}
+
+/// The engine's own network, in which containers without another one are.
+const BRIDGE: &str = "bridge";
+
+/// Returns the engine's address on its bridge; `None` for an engine without a bridge.
+async fn bridge_ip(client: &bollard::Docker) -> Option<String> {
+    match client.inspect_network(BRIDGE, None).await {
+        Ok(network) => gateway(network),
+        Err(error) => {
+            debug!(%error, "cannot inspect the engine's bridge");
+            None
+        }
+    }
+}
+
+/// A bridge of two families lists its IPv4 network first.
+fn gateway(network: NetworkInspect) -> Option<String> {
+    let networks = network.ipam.and_then(|ipam| ipam.config);
+    let mut gateways = networks.into_iter().flatten().filter_map(|it| it.gateway);
+    gateways.find(|gateway| !gateway.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::models::{Ipam, IpamConfig};
+
+    use super::*;
+
+    #[test]
+    fn the_gateway_of_a_bridge_is_its_first() {
+        let network = |gateways: &[Option<&str>]| NetworkInspect {
+            ipam: Some(Ipam {
+                config: Some(
+                    gateways
+                        .iter()
+                        .map(|gateway| IpamConfig {
+                            gateway: gateway.map(str::to_owned),
+                            ..IpamConfig::default()
+                        })
+                        .collect(),
+                ),
+                ..Ipam::default()
+            }),
+            ..NetworkInspect::default()
+        };
+        let of = |gateways: &[Option<&str>]| gateway(network(gateways));
+        assert_eq!(
+            of(&[Some("172.17.0.1"), Some("fd00::1")]).as_deref(),
+            Some("172.17.0.1")
+        );
+        assert_eq!(of(&[None, Some("")]), None);
+        assert_eq!(gateway(NetworkInspect::default()), None);
     }
 }

@@ -39,11 +39,12 @@ macro_rules! config {
                 /// Address of tasks' ports; by default the source address of the default route.
                 pub host_ip: Option<std::net::IpAddr> = None,
                 /// More addresses for ports, by the alias that a port's `host_network` names, as in
-                /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`.
+                /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`. Keys: `interface`
+                /// (`eth1`) or `cidr` (`10.0.0.0/8`), and `reserved_ports` (`22,8000-8010`).
                 pub host_networks: std::collections::BTreeMap<String, $crate::HostNetworkConfig> =
                     Default::default(),
                 /// Directories that jobs may ask for, by the name in a volume's `source`, as in
-                /// `[host_volumes.data]`.
+                /// `[host_volumes.data]`. Keys: `path`, absolute, of a directory that exists, and `read_only`.
                 pub host_volumes: std::collections::BTreeMap<String, $crate::HostVolumeConfig> =
                     Default::default(),
                 /// Total of all cores, in MHz; 0: detected.

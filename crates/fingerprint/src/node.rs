@@ -15,6 +15,13 @@ use crate::config::Config;
 use crate::offers::Offers;
 use crate::{cores, cpu, disk, host, memory, meta, network};
 
+/// The attribute `nomad.version`: the last release of Nomad whose behaviour is carried over.
+///
+/// Jobs ask for a least version of Nomad (`${attr.nomad.version}`, `semver`, `>= 1.4.0`), which no version of
+/// Kafila meets. A release rather than the later development snapshot: a pre-release sorts below its release.
+/// There is no `nomad.revision`: no commit of Nomad's runs here.
+const NOMAD_VERSION: &str = "2.0.5";
+
 /// The agent's own part of the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
@@ -62,6 +69,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
         "kafila.version".to_owned(),
         env!("CARGO_PKG_VERSION").to_owned(),
     );
+    attributes.insert("nomad.version".to_owned(), NOMAD_VERSION.to_owned());
     // Source: Nomad's attribute, which the implied constraint of services asks for.
     attributes.insert("nomad.service_discovery".to_owned(), "true".to_owned());
     attributes.insert("unique.advertise.address".to_owned(), address.to_owned());
@@ -193,6 +201,7 @@ mod tests {
             );
         }
         assert_eq!(node.attributes["kernel.name"], "linux");
+        assert_eq!(node.attributes["nomad.version"], NOMAD_VERSION);
         assert!(node.resources.cpu_mhz >= 100);
         assert!(node.resources.memory_mib >= 100);
         let cores = node.cores.values().map(|mhz| u64::from(*mhz));

@@ -10,8 +10,25 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::duration_ns;
+use crate::job::Job;
 use crate::keyring::SealedText;
 use crate::time::Timestamp;
+
+/// The path of variables that every task of a namespace reads. Source: Nomad's rule.
+const JOBS_PATH: &str = "nomad/jobs";
+
+/// Returns the paths of the variables that a task of the job reads without further rights, from the one of all
+/// jobs to the one of the task. Children read those of their parent.
+pub fn variable_paths(job: &Job, task_group: &str, task: &str) -> [String; 4] {
+    let name = match job.parent_id.as_str() {
+        "" => job.id.as_str(),
+        parent => parent,
+    };
+    let of_job = format!("{JOBS_PATH}/{name}");
+    let of_group = format!("{of_job}/{task_group}");
+    let of_task = format!("{of_group}/{task}");
+    [JOBS_PATH.to_owned(), of_job, of_group, of_task]
+}
 
 /// Names of a variable's items with their values.
 pub type VariableItems = BTreeMap<String, String>;

@@ -1,10 +1,13 @@
 //! Allocations.
 
+mod resources;
+
 use std::collections::BTreeMap;
 
 use proto::v1;
 use serde::Serialize;
 
+use self::resources::{AllocatedResources, Resources};
 use crate::metric::AllocMetric;
 use crate::time;
 use crate::time::nanoseconds;
@@ -26,7 +29,15 @@ pub struct Allocation<'a> {
     job_type: &'a str,
     job_version: u64,
     task_group: &'a str,
+    /// The job version that the allocation runs. In lists, and after it was deleted, it is absent, as are
+    /// the other fields that follow from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a v1::Job>,
     resources: Option<Resources>,
+    shared_resources: Option<Resources>,
+    /// Resources that each task asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_resources: Option<BTreeMap<&'a str, Option<&'a v1::Resources>>>,
     allocated_resources: Option<AllocatedResources<'a>>,
     desired_status: &'a str,
     desired_description: &'a str,
@@ -55,7 +66,17 @@ pub struct Allocation<'a> {
 
 impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
     fn from(alloc: &'a v1::Allocation) -> Self {
+        Self::new(alloc, None)
+    }
+}
+
+impl<'a> Allocation<'a> {
+    /// Returns an allocation with the job version that it runs.
+    pub fn new(alloc: &'a v1::Allocation, job: Option<&'a v1::Job>) -> Self {
         let states = alloc.task_states.iter();
+        let mut groups = job.into_iter().flat_map(|job| &job.task_groups);
+        let group = groups.find(|group| group.name() == alloc.task_group);
+        let held = alloc.resources.as_ref();
         Self {
             id: &alloc.id,
             eval_id: &alloc.eval_id,
@@ -67,8 +88,16 @@ impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
             job_type: &alloc.job_type,
             job_version: alloc.job_version,
             task_group: &alloc.task_group,
-            resources: alloc.resources.as_ref().map(Into::into),
-            allocated_resources: alloc.resources.as_ref().map(Into::into),
+            job,
+            resources: held.map(Resources::total),
+            shared_resources: held.map(Resources::shared),
+            task_resources: group.map(|group| {
+                let tasks = group.tasks.iter();
+                tasks
+                    .map(|task| (task.name(), task.resources.as_ref()))
+                    .collect()
+            }),
+            allocated_resources: held.map(|held| AllocatedResources::new(held, group)),
             desired_status: &alloc.desired_status,
             desired_description: &alloc.desired_description,
             desired_transition: alloc.desired_transition.unwrap_or_default().into(),
@@ -114,105 +143,6 @@ impl<'a> From<&'a v1::NetworkStatus> for NetworkStatus<'a> {
             interface_name: &status.interface_name,
             address: &status.address,
             address_ipv6: &status.address_ipv6,
-        }
-    }
-}
-
-/// The resources of all tasks together.
-#[derive(Debug, Serialize)]
-struct Resources {
-    #[serde(rename = "CPU")]
-    cpu: u64,
-    #[serde(rename = "MemoryMB")]
-    memory_mb: u64,
-    #[serde(rename = "DiskMB")]
-    disk_mb: u64,
-}
-
-impl From<&v1::AllocatedResources> for Resources {
-    fn from(resources: &v1::AllocatedResources) -> Self {
-        Self {
-            cpu: resources.cpu_mhz,
-            memory_mb: resources.memory_mib,
-            disk_mb: resources.disk_mib,
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct AllocatedResources<'a> {
-    shared: SharedResources<'a>,
-    /// Tasks with ports of their own.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    tasks: BTreeMap<&'a str, TaskResources<'a>>,
-}
-
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct TaskResources<'a> {
-    networks: Vec<TaskNetwork<'a>>,
-}
-
-/// Ports of a task on one address. Which of them are static is in the job only.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct TaskNetwork<'a> {
-    #[serde(rename = "IP")]
-    ip: &'a str,
-    dynamic_ports: Vec<Port<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct SharedResources<'a> {
-    #[serde(rename = "DiskMB")]
-    disk_mb: u64,
-    #[serde(rename = "Ports")]
-    ports: Vec<Port<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Port<'a> {
-    #[serde(rename = "Label")]
-    label: &'a str,
-    #[serde(rename = "Value")]
-    value: u32,
-    #[serde(rename = "To")]
-    to: u32,
-    #[serde(rename = "HostIP")]
-    host_ip: &'a str,
-}
-
-impl<'a> From<&'a v1::AllocatedResources> for AllocatedResources<'a> {
-    fn from(resources: &'a v1::AllocatedResources) -> Self {
-        let port = |port: &'a v1::AllocatedPort| Port {
-            label: &port.label,
-            value: port.value,
-            to: port.to,
-            host_ip: &port.host_ip,
-        };
-        let (shared, own): (Vec<_>, Vec<_>) =
-            (resources.ports.iter()).partition(|port| port.task.is_empty());
-        let mut tasks = BTreeMap::<&str, TaskResources<'_>>::new();
-        for of_task in own {
-            let networks = &mut tasks.entry(&of_task.task).or_default().networks;
-            match networks
-                .iter_mut()
-                .find(|known| known.ip == of_task.host_ip)
-            {
-                Some(network) => network.dynamic_ports.push(port(of_task)),
-                None => networks.push(TaskNetwork {
-                    ip: &of_task.host_ip,
-                    dynamic_ports: vec![port(of_task)],
-                }),
-            }
-        }
-        Self {
-            shared: SharedResources {
-                disk_mb: resources.disk_mib,
-                ports: shared.into_iter().map(port).collect(),
-            },
-            tasks,
         }
     }
 }

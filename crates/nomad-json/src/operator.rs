@@ -30,15 +30,26 @@ pub struct Process<'a> {
     address: &'a str,
     version: &'a str,
     leader: bool,
+    /// Absent: not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<bool>,
 }
 
 impl<'a> From<&'a v1::Process> for Process<'a> {
     fn from(process: &'a v1::Process) -> Self {
+        Self::new(process, None)
+    }
+}
+
+impl<'a> Process<'a> {
+    /// `answers`: whether the process answers the gateway.
+    pub fn new(process: &'a v1::Process, answers: Option<bool>) -> Self {
         Self {
             service: &process.service,
             address: &process.address,
             version: &process.version,
             leader: process.is_leader,
+            answers,
         }
     }
 }

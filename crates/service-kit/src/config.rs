@@ -37,6 +37,17 @@ pub fn load<T: DeserializeOwned + Serialize + Default>(
     load_from(service, file, environment.collect(), overrides)
 }
 
+/// As [`load`], from `file` alone, without the environment.
+///
+/// # Errors
+/// See [`load`].
+pub fn load_file<T: DeserializeOwned + Serialize + Default>(
+    service: &str,
+    file: &Path,
+) -> Result<T, ConfigError> {
+    load_from(service, Some(file), BTreeMap::new(), &[])
+}
+
 /// Splits a flag's `key=value`.
 ///
 /// # Errors

@@ -91,6 +91,12 @@ impl Template {
     pub fn look_ups(&self) -> BTreeSet<&'static str> {
         functions::lookups::in_trees(&self.trees)
     }
+
+    /// The variables whose paths the template has as texts. A namespace or region that it does not name is
+    /// empty: the task's own.
+    pub fn variables(&self) -> BTreeSet<source::VariablePath> {
+        functions::lookups::variables_in_trees(&self.trees)
+    }
 }
 
 /// The names of all functions, sorted.

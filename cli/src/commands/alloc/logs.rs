@@ -45,17 +45,24 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
         let following = readers.map(|reader| async move { reader.follow(start).await });
         futures::future::try_join_all(following).await?;
     } else {
-        let silence = || of_silence(&alloc, &task, args.stderr, &context.style_err(false));
+        let explain = |log| explain(log, &alloc, &task, &context.style_err(false));
         let mut printed = 0;
         for reader in readers {
-            printed += reader.read(start).await.map_err(|error| match silence() {
-                // A task that never ran has no logs; the state of the task explains it.
-                Some(remark) if error.is_not_found() => Error::text(format!("{error}\n{remark}")),
-                _ => error,
-            })?;
+            printed += reader
+                .read(start)
+                .await
+                .map_err(|error| match explain(Log::Missing) {
+                    // A task that never ran has no logs; the state of the task explains it.
+                    Some(remark) if error.is_not_found() => {
+                        Error::text(format!("{error}\n{remark}"))
+                    }
+                    _ => error,
+                })?;
         }
         if printed == 0
-            && let Some(remark) = silence()
+            && let Some(remark) = explain(Log::Empty {
+                read_stderr: args.stderr,
+            })
         {
             context.printer.err(&remark);
         }
@@ -63,13 +70,18 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// Explains an empty log of a task that does not run.
-fn of_silence(
-    alloc: &v1::Allocation,
-    task: &str,
-    read_stderr: bool,
-    style: &Style,
-) -> Option<String> {
+/// A log without content.
+#[derive(Clone, Copy)]
+enum Log {
+    Empty {
+        read_stderr: bool,
+    },
+    /// The node has none: the task never wrote, or the node has removed the allocation.
+    Missing,
+}
+
+/// Explains a log without content by the state of its task; `None` if the task runs or ended well.
+fn explain(log: Log, alloc: &v1::Allocation, task: &str, style: &Style) -> Option<String> {
     let state = alloc.task_states.get(task);
     let runs = state.is_some_and(|state| state.state == "running");
     let ended_well = state.is_some_and(|state| state.state == "dead" && !state.failed);
@@ -88,14 +100,17 @@ fn of_silence(
         Some(reason) => format!(" ({reason})"),
         None => String::new(),
     };
-    let other = if read_stderr {
-        ""
-    } else {
-        ", -stderr its other stream"
+    let (subject, other) = match log {
+        Log::Empty { read_stderr: true } => ("The log is empty, and the task", ""),
+        Log::Empty { read_stderr: false } => (
+            "The log is empty, and the task",
+            ", -stderr its other stream",
+        ),
+        // The other stream is missing as well.
+        Log::Missing => ("The task", ""),
     };
     Some(format!(
-        "The log is empty, and the task does not run{why}: 'kafila alloc status {id}' \
-         shows its events{other}."
+        "{subject} does not run{why}: 'kafila alloc status {id}' shows its events{other}."
     ))
 }
 

@@ -3,6 +3,7 @@
 use proto::v1;
 
 use crate::args::alloc::Status;
+use crate::commands::job::inspect::to_json;
 use crate::connection::Connection;
 use crate::context::Context;
 use crate::error::Error;
@@ -39,10 +40,12 @@ pub(crate) async fn show(
     alloc: &v1::Allocation,
     shown: Shown,
 ) -> Result<Exit, Error> {
-    if shown.json {
-        return context.finish(&pretty(&json::alloc::Allocation::from(alloc)));
-    }
     let job = job_of(&context.connection, alloc).await?;
+    if shown.json {
+        let job = job.map(to_json).transpose()?;
+        let object = json::alloc::Allocation::new(alloc, job.as_ref());
+        return context.finish(&pretty(&object));
+    }
     let status = render::alloc::Status {
         alloc,
         job: job.as_ref(),

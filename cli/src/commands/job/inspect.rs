@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: &Inspect) -> Result<Exit, Error
 }
 
 /// Checks that a stored job can be written as JSON.
-pub(super) fn to_json(job: v1::Job) -> Result<v1::Job, Error> {
+pub(crate) fn to_json(job: v1::Job) -> Result<v1::Job, Error> {
     match serde_json::to_value(&job) {
         Ok(_) => Ok(job),
         Err(error) => Err(Error::text(format!(

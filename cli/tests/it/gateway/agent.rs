@@ -52,6 +52,10 @@ impl Agent for Fake {
         request: Request<GetLogLevelRequest>,
     ) -> Answer<GetLogLevelResponse> {
         self.seen("GetLogLevel", &request, None).await?;
+        let process = request.into_inner().target.unwrap_or_default().process;
+        if let Some(refusal) = self.state().silent_processes.get(&process) {
+            return Err(refusal.clone());
+        }
         let level = Some(self.state().log_level.clone());
         Ok(Response::new(GetLogLevelResponse { level }))
     }

@@ -4,11 +4,9 @@
 use std::collections::BTreeSet;
 
 use model::refusal::{Kind, Refusal};
+use model::variable::variable_paths;
 use model::{AllocId, NodeId};
 use state::Snapshot;
-
-/// The path of variables that every task of a namespace reads. Source: Nomad's rule.
-const JOBS_PATH: &str = "nomad/jobs";
 
 /// A request for data on behalf of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,17 +132,10 @@ pub fn readable(
             asked: request.region.clone(),
         });
     }
-    let name = match job.parent_id.as_str() {
-        "" => job.id.as_str(),
-        parent => parent,
-    };
-    let of_job = format!("{JOBS_PATH}/{name}");
-    let of_group = format!("{of_job}/{}", alloc.task_group);
-    let of_task = format!("{of_group}/{}", task.name);
     Ok(Readable {
         namespace: job.namespace.clone(),
         task: task.name.clone(),
-        paths: vec![JOBS_PATH.to_owned(), of_job, of_group, of_task],
+        paths: variable_paths(job, &alloc.task_group, &task.name).into(),
     })
 }
 

@@ -50,6 +50,8 @@ async fn an_engine_is_detected_with_its_version() {
     assert_eq!(found.attributes["driver.docker"], "1");
     let version = bench.client.version().await.unwrap().version.unwrap();
     assert_eq!(found.attributes["driver.docker.version"], version);
+    let bridge = &found.attributes["driver.docker.bridge_ip"];
+    assert!(bridge.parse::<std::net::IpAddr>().is_ok(), "{bridge}");
     assert!(
         !found
             .attributes

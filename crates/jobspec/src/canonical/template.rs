@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ::template::source::VariablePath;
 use duration::show;
 use model::AllocPath;
 use model::job::Job;
 use model::template::{ChangeMode, ChangeScript, Template, TemplateWait};
+use model::variable::variable_paths;
 
 use super::validation::{Path, Validation};
 use super::{driver_config, environment, signal};
@@ -316,6 +318,7 @@ pub(super) fn warn(check: &mut Validation, job: &Job) {
                         waits(&of_vault)
                     ));
                 }
+                warn_of_variables(check, job, &group.name, &task.name, &text, template);
                 if template.change_mode == ChangeMode::Script
                     && !driver_config::runs_commands(&task.driver)
                 {
@@ -327,5 +330,35 @@ pub(super) fn warn(check: &mut Validation, job: &Job) {
                 }
             }
         }
+    }
+}
+
+/// Warns of variables that the task may not read: the node gets no answer for them, and the task waits.
+fn warn_of_variables(
+    check: &mut Validation,
+    job: &Job,
+    group: &str,
+    task: &str,
+    text: &::template::Template,
+    template: &Template,
+) {
+    let paths = variable_paths(job, group, task);
+    let is_readable = |variable: &VariablePath| {
+        let is_own = variable.namespace.is_empty() || variable.namespace == job.namespace;
+        is_own && paths.contains(&variable.path)
+    };
+    let variables = text.variables();
+    for variable in variables.iter().filter(|variable| !is_readable(variable)) {
+        let place = match variable.namespace.as_str() {
+            "" => String::new(),
+            namespace => format!(" of the namespace {namespace:?}"),
+        };
+        check.warn(format!(
+            "Task {task:?} waits where its template for {:?} reads the variable {:?}{place}, because a task may not \
+             read it. The task reads {} of its own namespace",
+            template.destination,
+            variable.path,
+            paths.join(", "),
+        ));
     }
 }

@@ -1,18 +1,19 @@
 //! Functions that look data up outside the node: Nomad's variables and services, Consul, Vault.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::function::{Call, Failure, Function, between, exact, many};
 use crate::source::{Answer, Choice, Lookup, ServiceInstance, Variable, VariablePath};
-use crate::syntax::{Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::{Map, Record, Value};
 
 mod ask;
 mod consul;
 mod secrets;
+mod written;
 
 use self::ask::ask;
+pub(crate) use self::written::{in_trees, variables_in_trees};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     exact("nomadVar", 1, |call| {
@@ -107,70 +108,27 @@ pub(super) const FUNCTIONS: &[Function] = &[
     many("pkiCert", 1, secrets::pki_cert),
 ];
 
-/// The look-up functions that the trees call.
-pub(crate) fn in_trees(trees: &Trees) -> BTreeSet<&'static str> {
-    let mut found = BTreeSet::new();
-    for nodes in std::iter::once(&trees.root).chain(trees.defined.values()) {
-        in_nodes(nodes, &mut found);
-    }
-    found
-}
-
-fn in_nodes(nodes: &Nodes, found: &mut BTreeSet<&'static str>) {
-    for node in nodes {
-        match node {
-            Node::Action(pipe) => in_pipe(pipe, found),
-            Node::If(branch) | Node::With(branch) | Node::Range(branch) => {
-                in_pipe(&branch.pipe, found);
-                in_nodes(&branch.body, found);
-                in_nodes(&branch.otherwise, found);
-            }
-            Node::Template {
-                argument: Some(pipe),
-                ..
-            } => in_pipe(pipe, found),
-            Node::Template { .. } | Node::Text(_) | Node::Break | Node::Continue => {}
-        }
-    }
-}
-
-fn in_pipe(pipe: &Pipe, found: &mut BTreeSet<&'static str>) {
-    for command in &pipe.commands {
-        for operand in std::iter::once(&command.first).chain(&command.arguments) {
-            in_operand(operand, found);
-        }
-    }
-}
-
-fn in_operand(operand: &Operand, found: &mut BTreeSet<&'static str>) {
-    match &operand.term {
-        Term::Function(name) => found.extend(
-            FUNCTIONS
-                .iter()
-                .map(|function| function.name)
-                .find(|known| **known == **name),
-        ),
-        Term::Pipe(pipe) => in_pipe(pipe, found),
-        _ => {}
-    }
-}
-
-/// `path`, `path@namespace` or `path@namespace.region`.
+/// Reads a path, with the namespace and region of the task where the path names none.
 fn variable_path(call: &Call<'_>, written: &str) -> VariablePath {
     let context = call.interpreter.context();
+    let mut path = read_variable_path(written);
+    if path.namespace.is_empty() {
+        context.namespace.clone_into(&mut path.namespace);
+    }
+    if path.region.is_empty() {
+        context.region.clone_into(&mut path.region);
+    }
+    path
+}
+
+/// `path`, `path@namespace` or `path@namespace.region`; a part that is not written is empty.
+fn read_variable_path(written: &str) -> VariablePath {
     let (path, place) = written.split_once('@').unwrap_or((written, ""));
     let (namespace, region) = place.split_once('.').unwrap_or((place, ""));
-    let or = |word: &str, default: &str| {
-        if word.is_empty() {
-            default.to_owned()
-        } else {
-            word.to_owned()
-        }
-    };
     VariablePath {
         path: path.trim_matches('/').to_owned(),
-        namespace: or(namespace, context.namespace),
-        region: or(region, context.region),
+        namespace: namespace.to_owned(),
+        region: region.to_owned(),
     }
 }
 

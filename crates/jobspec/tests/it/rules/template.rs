@@ -185,3 +185,34 @@ fn a_template_that_waits_for_data_no_node_has_is_warned_about() {
     );
     assert_eq!(admit(&file("", "", &with_vault)).unwrap().warnings, [""; 0]);
 }
+
+#[test]
+fn a_template_that_reads_a_variable_of_others_is_warned_about() {
+    let reading = |path: &str| {
+        let block = of(&format!(
+            "destination = \"local/x\"\ndata = \"{{{{ with nomadVar `{path}` }}}}{{{{ .a }}}}{{{{ end }}}}\""
+        ));
+        admit(&file("", "", block)).unwrap().warnings
+    };
+    let job = admit(&file("", "", of(GOOD))).unwrap().job;
+    let own = model::variable::variable_paths(&job, &job.task_groups[0].name, "t");
+    for path in &own {
+        assert_eq!(reading(path), [""; 0], "{path}");
+        assert_eq!(reading(&format!("{path}@default")), [""; 0], "{path}");
+    }
+    for path in ["app/db", "nomad/jobs/other", "nomad/jobs@prod"] {
+        let warnings = reading(path);
+        assert_eq!(warnings.len(), 1, "{path}: {warnings:?}");
+        let (path, _) = path.split_once('@').unwrap_or((path, ""));
+        let expected = format!(
+            "Task \"t\" waits where its template for \"local/x\" reads the variable {path:?}"
+        );
+        assert!(warnings[0].starts_with(&expected), "{warnings:?}");
+        assert!(warnings[0].contains(&own[3]), "{warnings:?}");
+    }
+    // A path that the template computes is not known before it runs.
+    let computed = of(
+        "destination = \"local/x\"\ndata = \"{{ with nomadVar (env `PATH_OF_VARIABLE`) }}{{ .a }}{{ end }}\"",
+    );
+    assert_eq!(admit(&file("", "", computed)).unwrap().warnings, [""; 0]);
+}

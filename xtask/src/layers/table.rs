@@ -288,7 +288,13 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "driver-plugin",
-        &["backoff", "blocking", "model", "task-drivers"],
+        &[
+            "backoff",
+            "blocking",
+            "connections",
+            "model",
+            "task-drivers",
+        ],
     ),
     ("driver-plugin-test-kit", &["driver-plugin"]),
     ("fingerprint", &["model", "task-drivers"]),

@@ -2,14 +2,17 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use service_kit::TlsConfig;
 use service_kit::config;
 use service_kit::run::BoxError;
 
-use super::suite::GRACE;
 use super::terminal::NODE_PREFIX;
 use crate::args::dev::Dev;
+
+/// Grace period for requests in progress during shutdown.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// Keys of client-node that the suite sets itself, each with the reason.
 const OWN: [(&str, &str); 10] = [

@@ -10,15 +10,12 @@ use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig, connec
 use tokio::task::JoinSet;
 use tracing::error;
 
-use super::nodes::{node_config, shared_config};
+use super::nodes::{GRACE, node_config, shared_config};
 use super::{keyring, leftover};
 use crate::args::dev::Dev;
 
 /// Timeout of the start, which takes about a second on an idle machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Grace period for requests in progress during shutdown.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// `compaction_history` of `kafila dev`, whose default is 1 h: long enough for a reader of events that was
 /// stopped, short enough for memory.

@@ -48,6 +48,11 @@ impl Service for ApiGateway {
         if !(10..=100).contains(&config.refuse_at_etcd_percent) {
             return invalid("`refuse_at_etcd_percent`: want 10 to 100, where 100 is never");
         }
+        if !(1..=1_000_000).contains(&config.max_job_requests) {
+            return invalid(
+                "`max_job_requests`: want 1 to 1000000; with 0 no job could be registered",
+            );
+        }
         if let Some(problem) = config.etcd.quota_problem() {
             return invalid(problem);
         }
@@ -237,4 +242,32 @@ fn gateway(
         backups: BackupSlot::default(),
     });
     (gateway, nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_out_of_range_are_refused_with_their_name() {
+        let problem = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            ApiGateway::check(&config).map_err(|error| error.to_string())
+        };
+        assert_eq!(problem(|_| {}), Ok(()));
+        for (name, change) in [
+            (
+                "`max_job_requests`",
+                (|it| it.max_job_requests = 0) as fn(&mut Config),
+            ),
+            ("`max_job_requests`", |it| it.max_job_requests = usize::MAX),
+            ("`refuse_at_etcd_percent`", |it| {
+                it.refuse_at_etcd_percent = 9
+            }),
+        ] {
+            let refused = problem(change).unwrap_err();
+            assert!(refused.contains(name), "{refused}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ service_host::config! {
         /// A busy cluster has 1,000,000; each takes about 1 KiB in every service's replica.
         pub max_open_evals: usize = 1_000_000,
         /// The number of requests that register, dispatch, scale or evaluate jobs which may be in progress;
-        /// further ones are refused, to be tried again. 1,024 are a second's worth on two cores.
+        /// further ones are refused, to be tried again. 1 to 1,000,000; 1,024 are a second's worth on two cores.
         pub max_job_requests: usize = 1_024,
         /// The maximum time between two heartbeats of a node; nodes send two in it. 10 s whatever the
         /// size of the cluster: with the cluster-controller's grace of 5 s a dead node is detected

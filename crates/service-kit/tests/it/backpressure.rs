@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -114,27 +115,37 @@ async fn requests_beyond_a_thousand_wait_in_their_client_and_are_answered() {
     assert_eq!(MOST.load(Ordering::Relaxed), 1_024);
 }
 
-/// Answers with nothing; an empty request stops the server's thread for a while.
-async fn stop_if_empty(request: Request) {
-    if size(request.into_body()).await == 0 {
-        std::thread::sleep(PAUSE);
-    }
-}
-
 #[tokio::test]
 async fn requests_given_up_before_the_server_saw_them_do_not_break_the_connection() {
     const REQUESTS: usize = 500;
-    let (channel, address) = channel(stop_if_empty).await;
+    let (stop, stopped) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    // An empty request stops the server's thread until the test lets it go on.
+    let handler = move |request: Request| {
+        let (stop, wait) = (stop.clone(), Arc::clone(&wait));
+        async move {
+            if size(request.into_body()).await == 0 {
+                stop.send(()).unwrap();
+                wait.lock().unwrap().recv().unwrap();
+            }
+        }
+    };
+    let (channel, address) = channel(handler).await;
     let stopping = async {
         let answer = call(channel.clone(), &address, Body::empty()).await;
         size(answer).await
     };
     let giving_up = async {
-        // The server is stopped by now.
-        tokio::time::sleep(PAUSE / 5).await;
+        tokio::task::spawn_blocking(move || stopped.recv().unwrap())
+            .await
+            .unwrap();
         let calls = (0..REQUESTS).map(|_| call(channel.clone(), &address, small_frames(1)));
-        let given_up = tokio::time::timeout(PAUSE / 5, join_all(calls)).await;
+        let given_up = tokio::time::timeout(PAUSE / 2, join_all(calls)).await;
         assert!(given_up.is_err(), "the server was not stopped");
+        // Their resets are sent.
+        tokio::time::sleep(PAUSE / 2).await;
+        go.send(()).unwrap();
     };
     let (answer, ()) = tokio::join!(stopping, giving_up);
     assert_eq!(answer, 0);

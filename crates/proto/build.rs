@@ -1,6 +1,6 @@
 //! Compiles /proto with protox, which needs no protoc, and keeps the descriptors for reflection.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use prost::Message as _;
@@ -61,6 +61,38 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             );
         }
     }
-    builder.compile_fds(descriptors)?;
+    builder.out_dir(&out).compile_fds(descriptors)?;
+    for package in ["kafila.v1", "kafila.internal.v1"] {
+        share_calls(&out.join(format!("{package}.rs")))?;
+    }
+    Ok(())
+}
+
+/// Generated clients and services use `crate::rpc` in place of tonic's types.
+fn share_calls(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let mut text = fs::read_to_string(file)?;
+    for (tonic, shared, what) in [
+        (
+            "tonic::client::Grpc<",
+            "crate::rpc::client::Grpc<",
+            "clients",
+        ),
+        (
+            "tonic::client::Grpc::",
+            "crate::rpc::client::Grpc::",
+            "clients",
+        ),
+        (
+            "tonic::server::Grpc::",
+            "crate::rpc::server::Grpc::",
+            "services",
+        ),
+    ] {
+        if !text.contains(tonic) {
+            return Err(format!("{}: no {what} with {tonic}", file.display()).into());
+        }
+        text = text.replace(tonic, shared);
+    }
+    fs::write(file, text)?;
     Ok(())
 }

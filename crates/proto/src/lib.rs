@@ -24,6 +24,7 @@ mod node_pool;
 mod plan;
 mod plan_result;
 mod revocation;
+pub mod rpc;
 mod scaling_event;
 mod scheduler_config;
 pub mod status;

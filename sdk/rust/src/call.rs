@@ -12,10 +12,10 @@ use prost::Message;
 use tonic::{Status, Streaming};
 
 use crate::client::Client;
-use crate::codec::{decoded, encoded};
 use crate::error::Error;
 use crate::method::{Method, Repeat};
 use crate::read::{Answer, List, Read};
+use proto::rpc::codec::{decoded, encoded};
 
 /// Items of a page of [`Call::items`].
 const DEFAULT_PAGE: u32 = 500;

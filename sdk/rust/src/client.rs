@@ -19,10 +19,10 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::address::InvalidAddress;
 use crate::attempts::{Attempts, Next};
-use crate::codec::{EncodedCodec, decoded, encoded};
 use crate::config::{Config, ConfigError};
 use crate::error::Error;
 use crate::method::{Method, Repeat};
+use proto::rpc::codec::{EncodedCodec, decoded, encoded};
 
 /// The largest accepted answer: a list of 100,000 allocations with their task events. Tonic's default
 /// of 4 MiB holds 4,000.

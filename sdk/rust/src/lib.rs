@@ -23,7 +23,6 @@ pub mod address;
 mod attempts;
 mod call;
 mod client;
-mod codec;
 mod config;
 mod error;
 mod follow;

@@ -1,12 +1,13 @@
-//! A codec of messages that are encoded already, so that all methods share one copy of tonic's machinery.
+//! A codec of messages that are encoded already.
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use prost::Message;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
+/// Writes and reads messages as they are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EncodedCodec;
+pub struct EncodedCodec;
 
 impl Codec for EncodedCodec {
     type Encode = Bytes;
@@ -42,32 +43,13 @@ impl Decoder for EncodedCodec {
     }
 }
 
-pub(crate) fn encoded(message: &impl Message) -> Bytes {
+pub fn encoded(message: &impl Message) -> Bytes {
     message.encode_to_vec().into()
 }
 
 /// # Errors
-/// The bytes are no such message.
-pub(crate) fn decoded<A: Message + Default>(bytes: Bytes) -> Result<A, Status> {
+/// INTERNAL: the bytes are no such message.
+pub fn decoded<A: Message + Default>(bytes: Bytes) -> Result<A, Status> {
     let decoded = A::decode(bytes);
-    decoded.map_err(|error| Status::internal(format!("the answer cannot be decoded: {error}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use tonic::Code;
-    use tonic_health::pb::HealthCheckRequest;
-
-    use super::*;
-
-    #[test]
-    fn a_message_survives_and_other_bytes_are_an_error() {
-        let service = "kafila.v1.Jobs".to_owned();
-        let request = HealthCheckRequest { service };
-        let again: HealthCheckRequest = decoded(encoded(&request)).unwrap();
-        assert_eq!(again, request);
-        let cut = encoded(&request).slice(..4);
-        let status = decoded::<HealthCheckRequest>(cut).unwrap_err();
-        assert_eq!(status.code(), Code::Internal);
-    }
+    decoded.map_err(|error| Status::internal(format!("the message cannot be decoded: {error}")))
 }

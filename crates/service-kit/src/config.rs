@@ -31,10 +31,15 @@ pub fn load<T: DeserializeOwned + Serialize + Default>(
     file: Option<&Path>,
     overrides: &[(String, String)],
 ) -> Result<T, ConfigError> {
-    // A name or value that is not UTF-8 is no setting.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    load_from(service, file, environment.collect(), overrides)
+    load_from(service, file, environment(), overrides)
+}
+
+/// Returns the environment of this process. A name or value that is not UTF-8 is no setting.
+fn environment() -> BTreeMap<String, String> {
+    let variables = std::env::vars_os();
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 /// As [`load`], from `file` alone, without the environment.

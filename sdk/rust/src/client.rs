@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -160,11 +161,22 @@ impl Client {
     {
         (method.prepare)(&mut message);
         let repeat = (method.repeat)(&message);
-        let attempts = Attempts::new(self.config(), repeat, timeout, wait, Instant::now());
-        // Boxed, so that its code is not copied into every method's.
-        let exchange = Box::pin(self.exchange(method.path, encoded(&message), attempts));
+        let exchange = self.start(method.path, encoded(&message), repeat, timeout, wait);
         let (address, answer) = exchange.await?;
         decoded(answer).map_err(|status| Error::new(method.path, &address, status, timeout))
+    }
+
+    /// Boxed, so that its code is not copied into every method's.
+    fn start(
+        &self,
+        path: &'static str,
+        message: Bytes,
+        repeat: Repeat,
+        timeout: Duration,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<(String, Bytes), Error>> {
+        let attempts = Attempts::new(self.config(), repeat, timeout, wait, Instant::now());
+        Box::pin(self.exchange(path, message, attempts))
     }
 
     /// Exchanges encoded messages, with retries. Returns the gateway that answered, and its answer.

@@ -10,6 +10,8 @@ const MAX_LEFTOVERS: usize = 100;
 /// The reason why a registration is not deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeleteRefusal {
+    #[error(transparent)]
+    Invalid(#[from] FieldErrors),
     #[error(
         "service registration not found: service {name:?} of namespace {namespace:?} has no registration {id:?}; \
          `kafila service info -verbose {name}` lists them"
@@ -23,24 +25,38 @@ pub enum DeleteRefusal {
 
 impl Refusal for DeleteRefusal {
     fn kind(&self) -> Kind {
-        Kind::NotFound
+        match self {
+            Self::Invalid(_) => Kind::Invalid,
+            Self::NotFound { .. } => Kind::NotFound,
+        }
     }
 
     fn field_errors(&self) -> Option<&FieldErrors> {
-        None
+        match self {
+            Self::Invalid(errors) => Some(errors),
+            Self::NotFound { .. } => None,
+        }
     }
 }
 
 /// Decides the deletion of a registration: it is hidden until its node takes it back itself.
 ///
 /// # Errors
-/// There is no such registration.
+/// The name or the id is empty, or there is no such registration.
 pub fn delete(
     snapshot: &Snapshot,
     namespace: &str,
     name: &str,
     id: &str,
 ) -> Result<Write, DeleteRefusal> {
+    let mut errors = FieldErrors::default();
+    for (field, text) in [("name", name), ("service_id", id)] {
+        if text.is_empty() {
+            let message = "missing: want the name of a service and the id of a registration";
+            errors.push(field, message);
+        }
+    }
+    errors.into_result(())?;
     let found = snapshot.services().find(|service| {
         let registration = service.registration;
         registration.id == id

@@ -1,7 +1,27 @@
 //! Registrations of services.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use proto::v1;
 use state::ShownService;
+
+/// Returns the services that have registrations, by namespace and name, each with the tags of all its
+/// registrations.
+pub fn summaries<'s>(services: impl Iterator<Item = ShownService<'s>>) -> Vec<v1::ServiceSummary> {
+    let mut found = BTreeMap::<(&str, &str), BTreeSet<&str>>::new();
+    for service in services {
+        let namespace = &*service.alloc.alloc.namespace;
+        let name = service.registration.name.as_str();
+        let tags = found.entry((namespace, name)).or_default();
+        tags.extend(service.tags.iter().map(String::as_str));
+    }
+    let summary = |((namespace, name), tags): ((&str, &str), BTreeSet<&str>)| v1::ServiceSummary {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        tags: tags.into_iter().map(str::to_owned).collect(),
+    };
+    found.into_iter().map(summary).collect()
+}
 
 /// Returns a registration as readers get it.
 pub fn registration(service: ShownService<'_>) -> v1::ServiceRegistration {

@@ -52,14 +52,7 @@ impl Driver for Docker {
     }
 
     fn inside(&self, _: &TaskDirs) -> TaskDirs {
-        TaskDirs {
-            shared: "/alloc".into(),
-            logs: "/alloc/logs".into(),
-            root: "/".into(),
-            local: "/local".into(),
-            secrets: "/secrets".into(),
-            tmp: "/tmp".into(),
-        }
+        TaskDirs::in_image()
     }
 
     fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>> {

@@ -49,14 +49,7 @@ impl Driver for Plugin {
         if !self.facts().has_image {
             return dirs.clone();
         }
-        TaskDirs {
-            shared: "/alloc".into(),
-            logs: "/alloc/logs".into(),
-            root: "/".into(),
-            local: "/local".into(),
-            secrets: "/secrets".into(),
-            tmp: "/tmp".into(),
-        }
+        TaskDirs::in_image()
     }
 
     fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>> {

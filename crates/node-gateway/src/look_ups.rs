@@ -1,21 +1,15 @@
 //! Look-ups of templates, on behalf of the tasks of a node.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use admission::nodes::look_ups::{LookUp, Readable, readable};
 use gateway_core::Error;
 use keyring::variable_requests::{show, stub};
 use model::{NodeId, VariableKey};
 use proto::internal::v1::look_up_request::Data;
 use proto::internal::v1::{LookUpRequest, LookUpResponse};
-use proto::v1;
 use state::{ShownService, Snapshot};
 use store::VariableFilter;
 
 use crate::node_gateway::NodeGateway;
-
-/// Variables of one list, at most.
-const LISTED_MAX: usize = 1_000;
 
 /// Answers a request of an authenticated node.
 ///
@@ -77,14 +71,20 @@ async fn variables(
     readable: &Readable,
     prefix: &str,
 ) -> Result<LookUpResponse, Error> {
-    let filter = VariableFilter {
-        namespace: Some(&readable.namespace),
-        prefix,
-        after: None,
-    };
-    let page = gateway.keyring.variables().list(filter, LISTED_MAX).await?;
-    let found = page.variables.into_iter();
-    let found = found.filter(|found| readable.has_path(&found.key.path));
+    let mut found = Vec::new();
+    // One by one: a list of the prefix may have any number of variables of other jobs.
+    for path in readable.paths_from(prefix) {
+        let filter = VariableFilter {
+            namespace: Some(&readable.namespace),
+            prefix: path,
+            after: None,
+        };
+        // The variable itself is the first one that begins with its path.
+        let page = gateway.keyring.variables().list(filter, 1).await?;
+        let first = page.variables.into_iter();
+        found.extend(first.filter(|first| first.key.path == path));
+    }
+    let found = found.into_iter();
     Ok(LookUpResponse {
         variables: found.map(|listed| stub(listed, None)).collect(),
         ..LookUpResponse::default()
@@ -101,18 +101,8 @@ fn instances(snapshot: &Snapshot, readable: &Readable, name: &str) -> LookUpResp
 }
 
 fn services(snapshot: &Snapshot, readable: &Readable) -> LookUpResponse {
-    let mut found = BTreeMap::<&str, BTreeSet<&str>>::new();
-    for service in of_namespace(snapshot, readable) {
-        let tags = found.entry(service.registration.name.as_str()).or_default();
-        tags.extend(service.tags.iter().map(String::as_str));
-    }
-    let summary = |(name, tags): (&str, BTreeSet<&str>)| v1::ServiceSummary {
-        namespace: readable.namespace.clone(),
-        name: name.to_owned(),
-        tags: tags.into_iter().map(str::to_owned).collect(),
-    };
     LookUpResponse {
-        services: found.into_iter().map(summary).collect(),
+        services: api_view::service::summaries(of_namespace(snapshot, readable)),
         ..LookUpResponse::default()
     }
 }

@@ -6,7 +6,7 @@
 //! <alloc id>/<task>/{local,secrets,tmp} a task's own
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use model::AllocId;
 
@@ -29,6 +29,33 @@ pub struct TaskDirs {
     /// `NOMAD_SECRETS_DIR`.
     pub secrets: PathBuf,
     pub tmp: PathBuf,
+}
+
+impl TaskDirs {
+    /// The directories as a task with a root directory of its own sees them.
+    pub fn in_image() -> Self {
+        Self {
+            shared: "/alloc".into(),
+            logs: "/alloc/logs".into(),
+            root: "/".into(),
+            local: "/local".into(),
+            secrets: "/secrets".into(),
+            tmp: "/tmp".into(),
+        }
+    }
+}
+
+/// Removes `.`, `..` and doubled separators, without looking at the disk.
+pub fn clean(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(result.pop()),
+            other => result.push(other),
+        }
+    }
+    result
 }
 
 impl AllocDirs {

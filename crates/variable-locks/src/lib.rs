@@ -4,22 +4,14 @@
 //! the delay's key longer by the delay. The holder of the first may write; as long as the second is there,
 //! the lock cannot be acquired. A release deletes both at once. etcd's leases are the only timers.
 //!
-//! In reading order: [`decision`] is pure, and decides by the two keys as they were read; [`limits`] are the
-//! times of a lock; [`locks`] reads, commits and renews, and `requests` answers requests. The callers are the
-//! crate `keyring`, for writes, and the api-gateway.
+//! The decisions are pure, in `admission::cluster::locks`. [`locks`] reads, commits and renews, and `requests`
+//! answers requests. The callers are the crate `keyring`, for writes, and the api-gateway.
 //!
 //! **Invariant**: a holder whose deadline is its TTL after it sent its last successful request has the delay
 //! behind that deadline for itself: the delay's lease is renewed before the holder's.
 
-pub mod decision;
-pub mod limits;
 pub mod locks;
 mod requests;
 
-#[cfg(test)]
-mod tests;
-
-pub use decision::{LockRefusal, Locked, Stored};
-pub use limits::{AcquireRequest, Times};
 pub use locks::Locks;
 pub use requests::show;

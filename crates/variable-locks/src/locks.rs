@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use admission::cluster::locks::{AcquireRequest, LockRefusal, Locked, Stored, check_id};
 use admission::cluster::{namespaces, variables};
 use gateway_core::transactions::contended;
 use gateway_core::{Core, Error, read_failure};
@@ -10,9 +11,6 @@ use model::{VariableKey, VariableLock};
 use state::{Entity, Key, Snapshot, Write};
 use store::{Commit, SizeClass, Txn};
 use tracing::{debug, info};
-
-use crate::decision::{LockRefusal, Locked, Stored};
-use crate::limits::{AcquireRequest, check_id};
 
 /// Decisions on one request. Each retry means that another request for the same lock came first.
 const ATTEMPTS_MAX: usize = 8;

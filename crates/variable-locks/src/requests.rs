@@ -1,11 +1,11 @@
 //! Requests on locks, read from the wire and answered.
 
+use admission::cluster::locks::{AcquireRequest, Times};
 use gateway_core::Error;
 use model::{EvalId, Namespace, VariableKey, VariableLock};
 use proto::v1;
 use service_kit::IdSource;
 
-use crate::limits::{AcquireRequest, Times};
 use crate::locks::Locks;
 
 impl Locks<'_> {

@@ -15,6 +15,7 @@ use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::eval_priority;
 use super::refusal::JobRefusal;
 use super::register;
+use super::request_id::Verb;
 use super::shutdown_delay::skip_delays;
 use super::version_at::{version_at, version_written_by};
 use super::writes::{evaluation, forget};
@@ -40,6 +41,12 @@ pub struct DeregisterRequest {
     ///
     /// [`MAX_MARKED`]: super::evaluate::MAX_MARKED
     pub no_shutdown_delay: bool,
+}
+
+impl DeregisterRequest {
+    pub fn verb(&self) -> Verb {
+        if self.purge { Verb::Purge } else { Verb::Stop }
+    }
 }
 
 /// Decides on stopping or purging a job.

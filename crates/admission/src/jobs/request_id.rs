@@ -6,6 +6,28 @@ use model::{EvalId, FieldErrors, JobKey};
 /// The length limit of a request id, in bytes: a UUID has 36, the path of a pipeline some more.
 const MAX_BYTES: usize = 256;
 
+/// The kinds of requests whose ids are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// A stop and a purge are different requests, even with the same id.
+    Purge,
+    Revert,
+    Stop,
+    StopAlloc,
+}
+
+impl Verb {
+    /// Two versions of a gateway agree on it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Purge => "purge",
+            Self::Revert => "revert",
+            Self::Stop => "stop",
+            Self::StopAlloc => "stop-alloc",
+        }
+    }
+}
+
 /// Returns the id of the evaluation of a registration.
 ///
 /// The same request gives the same id on every gateway; requests about different jobs never collide.
@@ -16,7 +38,8 @@ pub fn eval_id(job: &JobKey, request_id: &str) -> Result<EvalId, FieldErrors> {
     derive(&["register", &job.namespace, &job.job_id], request_id)
 }
 
-/// Returns the id of the evaluation of another request, distinct for each `verb` and `subject`.
+/// Returns the id of the evaluation of another request, distinct for each `verb` and `subject`: a [`Verb`], or
+/// that of a deployment.
 ///
 /// # Errors
 /// `request_id` is too long.

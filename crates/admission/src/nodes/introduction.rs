@@ -22,6 +22,8 @@ use super::session::same_secret;
 pub const DEFAULT_TTL: Duration = Duration::from_secs(5 * 60);
 /// The longest validity: nodes of a group that grows need one, and a leaked token has to end.
 pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// Source: ours. A token that leaks after its use is worth nothing.
+pub const DEFAULT_USES: u32 = 1;
 /// The largest number of uses that is counted. Ours: each use writes the token, one after the other.
 pub const MAX_USES: u32 = 10_000;
 /// Begins every token, so that scanners find leaked ones.
@@ -34,8 +36,8 @@ const ID_LENGTH: usize = 36;
 pub struct TokenRequest {
     /// `None`: [`DEFAULT_TTL`].
     pub ttl: Option<Duration>,
-    /// Number of nodes that it may introduce; 0: no limit.
-    pub uses: u32,
+    /// Number of nodes that it may introduce; 0: no limit; `None`: [`DEFAULT_USES`].
+    pub uses: Option<u32>,
     pub node_id: Option<NodeId>,
     /// Empty: any.
     pub node_name: String,
@@ -52,14 +54,15 @@ impl TokenRequest {
         if ttl < Duration::from_secs(1) || ttl > MAX_TTL {
             errors.push("ttl", "is out of range: want 1s to 720h (30 days)");
         }
-        if self.uses > MAX_USES {
+        let uses = self.uses.unwrap_or(DEFAULT_USES);
+        if uses > MAX_USES {
             let message = format!("want 1 to {MAX_USES}, or 0 for no limit until the token ends");
             errors.push("uses", message);
         }
-        if self.uses != 1 && self.node_id.is_some() {
+        if uses != 1 && self.node_id.is_some() {
             errors.push("uses", "a token with a node_id introduces one node: want 1");
         }
-        if self.uses != 1 && !self.node_name.is_empty() {
+        if uses != 1 && !self.node_name.is_empty() {
             errors.push(
                 "uses",
                 "a token with a node_name introduces one node: want 1",
@@ -94,7 +97,7 @@ impl TokenRequest {
             secret_sha256,
             created_at: now,
             expires_at: now.plus(self.ttl.unwrap_or(DEFAULT_TTL)),
-            uses_max: self.uses,
+            uses_max: self.uses.unwrap_or(DEFAULT_USES),
             uses: 0,
             node_id: self.node_id,
             node_name: self.node_name.clone(),

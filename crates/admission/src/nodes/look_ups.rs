@@ -67,8 +67,14 @@ pub struct Readable {
 
 impl Readable {
     /// Tells whether the task reads the variable with this path.
-    pub fn has_path(&self, path: &str) -> bool {
+    fn has_path(&self, path: &str) -> bool {
         self.paths.iter().any(|known| known == path)
+    }
+
+    /// Returns the paths with this start of which the task reads the variables, in order.
+    pub fn paths_from<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
+        let paths = self.paths.iter().map(String::as_str);
+        paths.filter(move |path| path.starts_with(start))
     }
 
     /// # Errors

@@ -1,11 +1,12 @@
 //! Directories and volumes of a container.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use bollard::models::{
     Mount, MountBindOptions, MountBindOptionsPropagationEnum as Propagation, MountTmpfsOptions,
     MountType, MountVolumeOptions, MountVolumeOptionsDriverConfig,
 };
+use task_drivers::dirs::clean;
 use task_drivers::{TaskConfig, TaskDirs};
 
 use super::parts::{map, text};
@@ -223,19 +224,6 @@ pub(super) fn allow_volumes(settings: &Settings, option: &str) -> Result<(), Str
         "{option} can reach any path of the host: set {} = true on the node, or leave it out",
         settings.setting(SETTING)
     ))
-}
-
-/// Removes `.`, `..` and doubled separators, without looking at the disk.
-fn clean(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => drop(result.pop()),
-            other => result.push(other),
-        }
-    }
-    result
 }
 
 fn dirs(task: &TaskConfig) -> Result<&TaskDirs, String> {

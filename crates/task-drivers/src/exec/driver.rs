@@ -292,14 +292,7 @@ impl Driver for Exec {
     }
 
     fn inside(&self, _: &TaskDirs) -> TaskDirs {
-        TaskDirs {
-            shared: "/alloc".into(),
-            logs: "/alloc/logs".into(),
-            root: "/".into(),
-            local: "/local".into(),
-            secrets: "/secrets".into(),
-            tmp: "/tmp".into(),
-        }
+        TaskDirs::in_image()
     }
 
     fn mount_support(&self) -> MountSupport {

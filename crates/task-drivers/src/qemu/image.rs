@@ -1,9 +1,9 @@
 //! The image of a machine's disk: a file of its allocation, or below a directory of the node that the
 //! operator allows.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use crate::dirs::TaskDirs;
+use crate::dirs::{TaskDirs, clean};
 use crate::driver::TaskMount;
 
 /// An image as the emulator sees it.
@@ -50,19 +50,6 @@ pub(super) fn find(path: &str, dirs: &TaskDirs, allowed: &[PathBuf]) -> Result<I
         inside,
         mount: None,
     })
-}
-
-/// Removes `.`, `..` and doubled separators, without looking at the disk.
-fn clean(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => drop(result.pop()),
-            other => result.push(other),
-        }
-    }
-    result
 }
 
 #[cfg(test)]

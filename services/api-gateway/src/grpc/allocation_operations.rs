@@ -1,6 +1,7 @@
 //! `kafila.v1.Allocations`: restart, stop, commands and checks.
 
 use admission::jobs::alloc_request::locate_command;
+use admission::jobs::request_id::Verb;
 use admission::jobs::restart_alloc::{self, RestartTarget};
 use admission::jobs::{request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
@@ -88,7 +89,7 @@ impl Api {
         let core = &self.gateway.core;
         let alloc_id = find::alloc(&core.fresh().await?, &request.alloc_id)?;
         let subject = alloc_id.to_string();
-        let derive = |id: &str| request_id::eval_id_of("stop-alloc", &subject, id);
+        let derive = |id: &str| request_id::eval_id_of(Verb::StopAlloc.as_str(), &subject, id);
         let context = self.request_context_of(&request.request_id, derive)?;
         let eval_id = context.eval_id;
         let max_open_evals = self.gateway.config.max_open_evals;

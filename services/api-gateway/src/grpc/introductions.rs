@@ -112,7 +112,7 @@ fn read(request: v1::CreateIntroductionTokenRequest) -> Result<TokenRequest, Fie
     };
     errors.into_result(TokenRequest {
         ttl,
-        uses: request.uses.unwrap_or(1),
+        uses: request.uses,
         node_id,
         node_name: request.node_name,
         node_pool: request.node_pool,

@@ -2,6 +2,7 @@
 
 use admission::jobs::marks::{self, LabelDecision, Tagged};
 use admission::jobs::missing::NoSuchJob;
+use admission::jobs::request_id::Verb;
 use admission::jobs::revert::Target;
 use admission::jobs::{self, RevertRequest, request_id};
 use gateway_core::{Error, Step};
@@ -68,7 +69,7 @@ impl Api {
             }
         };
         let subject = key.to_string();
-        let derive = |id: &str| request_id::eval_id_of("revert", &subject, id);
+        let derive = |id: &str| request_id::eval_id_of(Verb::Revert.as_str(), &subject, id);
         let context = self.request_context_of(&request.request_id, derive)?;
         let eval_id = context.eval_id;
         let asked = RevertRequest {

@@ -266,18 +266,16 @@ impl Api {
     ) -> Result<v1::DeregisterJobResponse, Error> {
         let gateway = &self.gateway;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        // A stop and a purge are different requests, even with the same id.
-        let verb = if request.purge { "purge" } else { "stop" };
-        let subject = key.to_string();
-        let derive = |id: &str| request_id::eval_id_of(verb, &subject, id);
-        let context = self.request_context_of(&request.request_id, derive)?;
-        let eval_id = context.eval_id;
         let asked = DeregisterRequest {
             job: key.clone(),
             purge: request.purge,
             eval_priority: request.eval_priority,
             no_shutdown_delay: request.no_shutdown_delay,
         };
+        let subject = key.to_string();
+        let derive = |id: &str| request_id::eval_id_of(asked.verb().as_str(), &subject, id);
+        let context = self.request_context_of(&request.request_id, derive)?;
+        let eval_id = context.eval_id;
         let decide =
             |snapshot: &Snapshot| Ok(step(jobs::deregister(snapshot, &asked, &context)?, eval_id));
         let what = || format!("job {key}");

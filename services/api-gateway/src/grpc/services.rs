@@ -1,6 +1,6 @@
 //! `kafila.v1.Services`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use admission::services;
 use gateway_core::{Error, Step};
@@ -26,25 +26,14 @@ impl Services for Api {
         let (request, timeout) = open(request);
         let list = List::<String>::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
-            // Namespace and name -> tags. A namespace has no slash, so the key's order is the list's.
-            let mut found = BTreeMap::<(&str, &str), BTreeSet<&str>>::new();
-            for service in snapshot.services() {
-                let namespace = &*service.alloc.alloc.namespace;
-                let name = service.registration.name.as_str();
-                if list.has_namespace(namespace) && list.has_name(name) {
-                    let tags = found.entry((namespace, name)).or_default();
-                    tags.extend(service.tags.iter().map(String::as_str));
-                }
-            }
-            let keyed = found.into_iter();
-            let keyed = keyed.map(|(id, tags)| (format!("{}/{}", id.0, id.1), (id, tags)));
-            Ok(
-                list.page(keyed, |((namespace, name), tags)| v1::ServiceSummary {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                    tags: tags.into_iter().map(str::to_owned).collect(),
-                }),
-            )
+            let listed = snapshot.services().filter(|service| {
+                list.has_namespace(&service.alloc.alloc.namespace)
+                    && list.has_name(&service.registration.name)
+            });
+            // A namespace has no slash, so the key's order is the list's.
+            let keyed = api_view::service::summaries(listed).into_iter();
+            let keyed = keyed.map(|it| (format!("{}/{}", it.namespace, it.name), it));
+            Ok(list.page(keyed, |summary| summary))
         };
         let (services, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListServicesResponse { meta, services }))
@@ -110,12 +99,6 @@ impl Services for Api {
 
 impl Api {
     async fn delete_service(&self, request: &v1::DeleteServiceRequest) -> Result<u64, Error> {
-        for (field, text) in [("name", &request.name), ("service_id", &request.service_id)] {
-            if text.is_empty() {
-                let message = "missing: want the name of a service and the id of a registration";
-                return Err(Error::invalid_field(field, message));
-            }
-        }
         let namespace = Namespace::or_default(&request.namespace);
         let decide = |snapshot: &Snapshot| {
             let write = services::delete(snapshot, namespace, &request.name, &request.service_id)?;

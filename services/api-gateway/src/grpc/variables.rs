@@ -33,7 +33,7 @@ impl Variables for Api {
         &self,
         request: Request<v1::PutVariableRequest>,
     ) -> Answer<v1::PutVariableResponse> {
-        self.gateway.space.check().map_err(Error::overloaded)?;
+        self.gateway.space.check().map_err(Error::refused)?;
         let variables = self.gateway.keyring.variables();
         let response = Box::pin(variables.answer_put(request.into_inner())).await?;
         Ok(Response::new(response))
@@ -52,7 +52,7 @@ impl Variables for Api {
         &self,
         request: Request<AcquireLockRequest>,
     ) -> Answer<v1::AcquireLockResponse> {
-        self.gateway.space.check().map_err(Error::overloaded)?;
+        self.gateway.space.check().map_err(Error::refused)?;
         let variables = self.gateway.keyring.variables();
         let response = Box::pin(variables.locks().answer_acquire(request.into_inner())).await?;
         Ok(Response::new(response))

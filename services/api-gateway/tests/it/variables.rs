@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 
 use model::VariableKey;
+use proto::internal::v1::LookUpRequest;
+use proto::internal::v1::look_up_request::Data;
 use proto::v1;
 use state::{Entity, Key};
 use store::VariableFilter;
@@ -11,7 +13,8 @@ use tempfile::TempDir;
 use test_kit::wait_for;
 use tonic::{Code, Status};
 
-use crate::support::{Suite, WAIT_LIMIT, ask};
+use crate::sessions::register;
+use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
 const KEY: &str = "6161616161616161616161616161616161616161616161616161616161616161";
 const NEWER: &str = "6262626262626262626262626262626262626262626262626262626262626262";
@@ -294,6 +297,46 @@ async fn pages_are_complete_beyond_one_response_of_the_store() {
             .collect();
         let expected: Vec<_> = (0..limit.min(40)).map(|n| format!("many/{n:02}")).collect();
         assert_eq!((paths, page.has_more), (expected, has_more), "{limit}");
+    }
+}
+
+/// A list by prefix would hold variables of other jobs first.
+#[tokio::test]
+async fn a_task_lists_its_own_variables_behind_any_number_of_others() {
+    let cluster = Cluster::start().await;
+    let (suite, node, job) = (&cluster.suite, node(1), job("web"));
+    register(suite, 0, &node).await.unwrap();
+    let registered = suite.register(&job).await;
+    let placed = alloc(1, &job, &node, registered.index);
+    suite.put_alloc(&placed).await;
+    let task = &job.task_groups[0].tasks[0].name;
+    let own = format!("nomad/jobs/web/{}/{task}", placed.task_group);
+    for path in ["nomad/jobs/web", "nomad/jobs/web2", own.as_str()] {
+        cluster.put(path, &[("k", "v")]).await.unwrap();
+    }
+    let other = Entity::Variable(Box::new(cluster.stored("nomad/jobs/web2").await));
+    for n in 0..1_000 {
+        let key = VariableKey::new("default", format!("nomad/jobs/a{n}"));
+        suite.put(&Key::Variable(key), &other).await;
+    }
+    for (prefix, expected) in [
+        ("nomad/jobs", vec!["nomad/jobs/web", own.as_str()]),
+        ("nomad/jobs/web/", vec![own.as_str()]),
+        ("nomad/jobs/web2", vec![]),
+    ] {
+        let request = LookUpRequest {
+            node_id: node.id.to_string(),
+            secret: node.secret.clone(),
+            alloc_id: placed.id.to_string(),
+            task: task.clone(),
+            namespace: "default".to_owned(),
+            data: Some(Data::Variables(prefix.to_owned())),
+            ..LookUpRequest::default()
+        };
+        let answer = suite.sessions(0).look_up(ask(request)).await.unwrap();
+        let listed = answer.into_inner().variables.into_iter();
+        let paths: Vec<_> = listed.map(|variable| variable.path).collect();
+        assert_eq!(paths, expected, "{prefix}");
     }
 }
 

@@ -33,7 +33,7 @@ fn put(stored: &mut Stored, number: u128, request: TokenRequest) {
 
 fn once() -> TokenRequest {
     TokenRequest {
-        uses: 1,
+        uses: Some(1),
         ..TokenRequest::default()
     }
 }
@@ -72,7 +72,7 @@ fn uses(stored: &Stored, token: u128) -> u32 {
 fn a_token_introduces_as_many_nodes_as_it_may() {
     for limit in [1, 3] {
         let mut stored = stored(TokenRequest {
-            uses: limit,
+            uses: Some(limit),
             ..TokenRequest::default()
         });
         for key in 1..=u128::from(limit) {
@@ -218,7 +218,7 @@ fn a_renewal_needs_an_introduction_and_its_key() {
 #[test]
 fn the_token_of_a_node_is_usable_until_it_is_used_up_expired_or_deleted() {
     let mut stored = stored(TokenRequest {
-        uses: 2,
+        uses: Some(2),
         ..TokenRequest::default()
     });
     let node_id = join(&mut stored, &request(1, 7)).unwrap();
@@ -339,7 +339,7 @@ fn a_wish_for_a_token_is_checked() {
         (TokenRequest::default(), None),
         (
             TokenRequest {
-                uses: MAX_USES,
+                uses: Some(MAX_USES),
                 ..once()
             },
             None,
@@ -367,7 +367,7 @@ fn a_wish_for_a_token_is_checked() {
         ),
         (
             TokenRequest {
-                uses: MAX_USES + 1,
+                uses: Some(MAX_USES + 1),
                 ..once()
             },
             Some("uses"),
@@ -376,7 +376,7 @@ fn a_wish_for_a_token_is_checked() {
         (
             TokenRequest {
                 node_id,
-                uses: 2,
+                uses: Some(2),
                 ..once()
             },
             Some("uses"),
@@ -391,7 +391,7 @@ fn a_wish_for_a_token_is_checked() {
         (
             TokenRequest {
                 node_name: name(),
-                uses: 0,
+                uses: Some(0),
                 ..once()
             },
             Some("uses"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{Timestamp, VariableKey, VariableLock};
 use proptest::prelude::*;
 
-use crate::decision::{LockRefusal, Locked, Stored};
+use super::{LockRefusal, Locked, Stored};
 
 const TTL: u64 = 10;
 const DELAY: u64 = 5;

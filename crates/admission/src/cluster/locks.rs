@@ -1,10 +1,16 @@
-//! Decisions by the two keys of a lock, as they were read: acquire, hold, release, write.
+//! Locks of variables: decisions by the two keys of a lock, as they were read: acquire, hold, release, write.
 //!
-//! Pure. Each decision comes with the compares that make it fail if the keys have changed since.
+//! Each decision comes with the compares that make it fail if the keys have changed since.
+
+mod limits;
+#[cfg(test)]
+mod tests;
 
 use model::refusal::{Kind, Refusal};
 use model::{FieldErrors, VariableKey, VariableLock};
 use state::{Key, Write};
+
+pub use limits::{AcquireRequest, Times, check_id};
 
 /// One of the two keys, with the revision of its last change.
 #[derive(Clone, Debug, PartialEq, Eq)]

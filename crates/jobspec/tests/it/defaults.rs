@@ -114,7 +114,7 @@ type Row = (
 
 #[test]
 fn a_block_is_completed_as_recorded() {
-    let table: [Row; 33] = [
+    let table: [Row; 38] = [
         (
             "",
             "restart {\n attempts = 3\n delay = \"20s\"\n mode = \"delay\"\n }",
@@ -358,6 +358,42 @@ fn a_block_is_completed_as_recorded() {
             "",
             "/Constraints/0",
             json!({"LTarget": "${attr.cpu.arch}", "Operand": "=", "RTarget": "amd64"}),
+        ),
+        (
+            "",
+            "",
+            "artifact {\n source = \"https://files.example/a.tar.gz\"\n }",
+            "/TaskGroups/0/Tasks/0/Artifacts/0",
+            json!({"GetterMode": "any", "GetterSource": "https://files.example/a.tar.gz", "RelativeDest": "local/"}),
+        ),
+        (
+            "",
+            "",
+            "template {\n data = \"a\"\n destination = \"local/a\"\n }",
+            "/TaskGroups/0/Tasks/0/Templates/0",
+            json!({"LeftDelim": "{{", "RightDelim": "}}", "ChangeMode": "restart", "Perms": "0644",
+                "Splay": 5_000_000_000_u64}),
+        ),
+        (
+            "",
+            "",
+            "vault {\n change_mode = \"signal\"\n change_signal = \"sighup\"\n }",
+            "/TaskGroups/0/Tasks/0/Vault",
+            json!({"ChangeMode": "signal", "ChangeSignal": "SIGHUP", "Env": true}),
+        ),
+        (
+            "",
+            "",
+            "resources {\n device \"nvidia/gpu\" {\n affinity {\n attribute = device.model\n value = \"a\"\n }\n }\n }",
+            "/TaskGroups/0/Tasks/0/Resources/Devices/0/Affinities/0",
+            json!({"LTarget": "${device.model}", "Operand": "=", "RTarget": "a", "Weight": 50}),
+        ),
+        (
+            "",
+            "service {\n name = \"s\"\n port = \"80\"\n check_restart {\n limit = 3\n grace = \"90s\"\n }\n check {\n type = \"tcp\"\n interval = \"10s\"\n timeout = \"2s\"\n }\n }",
+            "",
+            "/TaskGroups/0/Services/0/Checks/0/CheckRestart",
+            json!({"Grace": 90_000_000_000_u64, "IgnoreWarnings": false, "Limit": 3}),
         ),
     ];
     for (job, group, task, pointer, expected) in table {

@@ -224,7 +224,7 @@ impl Error {
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Unreachable { problem, .. } => problem.clone(),
-            Self::Tls { problem, .. } => tls::describe(problem).0,
+            Self::Tls { problem, .. } => tls::describe(problem, "").0,
             Self::Foreign { problem, .. } => format!("the server there {problem}"),
             Self::UnknownCall { .. } => UNKNOWN_CALL.to_owned(),
             Self::Timeout { timeout, .. } => format!("no answer within {}", seconds(*timeout)),

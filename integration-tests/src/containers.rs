@@ -6,8 +6,8 @@
 //! [`monitoring`] checks the profile of that name, with a client of [`prometheus`], the [`expressions`]
 //! of dashboards and alerts, and a [`stand_in`] that reads the [`collector_config`].
 //! [`certificates`] lets some expire, [`host_agent`] replaces a node agent, [`full_etcd`] fills etcd,
-//! [`restore`] loses its data and takes the stack down, with state that is [`kept`]; [`machine`] runs the
-//! Debian package under systemd, [`quick_start`] the commands of the README.
+//! [`restore`] loses its data, takes the stack down and checks the [`surviving_state`].
+//! [`machine`] runs the Debian package under systemd, [`quick_start`] the commands of the README.
 //! The binary `container-tests` is the entry point.
 
 pub mod certificates;
@@ -17,7 +17,6 @@ pub mod examples;
 pub mod expressions;
 pub mod full_etcd;
 pub mod host_agent;
-pub mod kept;
 pub mod machine;
 pub mod monitoring;
 pub mod placement;
@@ -27,5 +26,6 @@ pub mod restore;
 pub mod secrets;
 pub mod stack;
 pub mod stand_in;
+pub mod surviving_state;
 pub mod trial;
 pub mod user;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use identity::Role;
 
-/// The files that `tls ca create` writes and `tls cert create` reads, without other wishes.
+/// The files that `tls ca create` writes and `tls cert create` reads by default.
 pub(crate) const CA_FILE: &str = "kafila-ca.pem";
 pub(crate) const CA_KEY_FILE: &str = "kafila-ca-key.pem";
 /// Those of `tls ca create -node-ca`.
@@ -15,10 +15,10 @@ pub(crate) const NODE_CA_KEY_FILE: &str = "kafila-node-ca-key.pem";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Create a CA, and show what one says
+    /// Create a CA, or show its certificate
     #[command(subcommand)]
     Ca(Ca),
-    /// Create certificates of a CA, and show what one says
+    /// Create certificates of a CA, or show the contents of one
     #[command(subcommand)]
     Cert(Cert),
 }
@@ -27,7 +27,7 @@ pub enum Command {
 pub enum Ca {
     /// Create a CA: a certificate and its key
     Create(CaCreate),
-    /// Show what the certificate of a CA says
+    /// Show the contents of a CA's certificate
     Info(CaInfo),
 }
 
@@ -35,7 +35,7 @@ pub enum Ca {
 pub enum Cert {
     /// Create a certificate for a service, a node, a person or etcd
     Create(CertCreate),
-    /// Show what a certificate says
+    /// Show the contents of a certificate
     Info(CertInfo),
 }
 

@@ -6,57 +6,57 @@ use crate::address::Address;
 
 /// Describes `problem` with the remedy; `doing` completes "Error …".
 pub(super) fn text(doing: &str, address: &Address, problem: &Problem) -> String {
-    let (what, remedy) = describe(problem);
     let Address { url, source } = address;
-    format!("Error {doing}: {what} at {url} ({source}).\n{remedy}")
+    let (what, remedy) = describe(problem, &format!(" at {url} ({source})"));
+    format!("Error {doing}: {what}.\n{remedy}")
 }
 
-/// Returns the problem, up to the address, and the remedy.
-pub(super) fn describe(problem: &Problem) -> (String, String) {
+/// Returns the problem and the remedy; `at` follows the server and names its address, if it is not empty.
+pub(super) fn describe(problem: &Problem, at: &str) -> (String, String) {
     let (what, remedy): (String, &str) = match problem {
         Problem::NotTls => (
-            "no TLS is spoken by the server".to_owned(),
+            format!("the server{at} does not speak TLS"),
             "Use http:// in -address or KAFILA_ADDR if this is a cluster for development.",
         ),
         Problem::NeedsTls => (
-            "TLS is required by the gateway".to_owned(),
+            format!("the gateway{at} requires TLS"),
             "Use https:// in -address or KAFILA_ADDR, and set -ca-cert, -client-cert and -client-key \
              (KAFILA_CACERT, KAFILA_CLIENT_CERT, KAFILA_CLIENT_KEY).",
         ),
         Problem::UnknownAuthority => (
-            "an unknown authority has issued the certificate of the gateway".to_owned(),
+            format!("the certificate of the gateway{at} is from an unknown authority"),
             "Name the certificate of the cluster's authority with -ca-cert or KAFILA_CACERT.",
         ),
         Problem::Expired => (
-            "an expired certificate is used by the gateway".to_owned(),
+            format!("the certificate of the gateway{at} has expired"),
             "Replace it on the gateway's machine (`kafila tls cert create`); it is reloaded without a \
              restart.",
         ),
         Problem::NotYetValid => (
-            "a certificate that is not valid yet is used by the gateway".to_owned(),
+            format!("the certificate of the gateway{at} is not valid yet"),
             "Compare the clocks of this machine and of the gateway.",
         ),
         Problem::WrongName {
             expected,
             presented,
-        } => return wrong_name(expected, presented),
+        } => return wrong_name(expected, presented, at),
         Problem::WrongServer(what) => (
-            format!("the certificate is {what}, on the server"),
+            format!("the certificate of the server{at} is {what}"),
             "Use the address of a gateway. For another process of Kafila set its name with \
              -tls-server-name or KAFILA_TLS_SERVER_NAME,\nas in worker.global.kafila. If this is a proxy in \
              front of gateways, -tls-skip-role-check or KAFILA_TLS_SKIP_ROLE_CHECK=true accepts it.",
         ),
         Problem::CertificateRequired => (
-            "a client certificate is required by the gateway".to_owned(),
+            format!("the gateway{at} requires a client certificate"),
             "Set -client-cert and -client-key, or KAFILA_CLIENT_CERT and KAFILA_CLIENT_KEY.",
         ),
         Problem::CertificateRefused { reason } => (
-            format!("the client certificate was refused ({reason}) by the gateway"),
+            format!("the gateway{at} refused the client certificate: {reason}"),
             "Create a new one with `kafila tls cert create -role operator`, and set it with \
              -client-cert and -client-key.",
         ),
         Problem::Other(text) => (
-            format!("TLS failed ({text}) with the server"),
+            format!("TLS with the server{at} failed: {text}"),
             "Compare the versions and certificates of both sides.",
         ),
     };
@@ -64,13 +64,13 @@ pub(super) fn describe(problem: &Problem) -> (String, String) {
 }
 
 /// Describes a certificate for other names, which are DNS names and addresses.
-fn wrong_name(expected: &str, presented: &[String]) -> (String, String) {
+fn wrong_name(expected: &str, presented: &[String], at: &str) -> (String, String) {
     let names = match presented {
         [] => "none".to_owned(),
         names => names.join(", "),
     };
     let what =
-        format!("the name {expected} is not in the certificate (its names: {names}) of the server");
+        format!("the certificate of the server{at} does not name {expected} (its names: {names})");
     let is_of_gateway = |name: &&String| name.starts_with("gateway.") && name.ends_with(".kafila");
     let Some(gateway) = presented.iter().find(is_of_gateway) else {
         let remedy = "Use the address of a gateway. For another process of Kafila set its name with \
@@ -92,19 +92,33 @@ fn wrong_name(expected: &str, presented: &[String]) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Source;
 
     fn wrong(presented: &[&str]) -> (String, String) {
-        describe(&Problem::WrongName {
+        let problem = Problem::WrongName {
             expected: "10.0.0.9".to_owned(),
             presented: presented.iter().map(|it| (*it).to_owned()).collect(),
-        })
+        };
+        describe(&problem, "")
+    }
+
+    #[test]
+    fn the_address_follows_the_server() {
+        let address = Address {
+            url: "https://10.0.0.9:4646".to_owned(),
+            source: Source::Variable("KAFILA_ADDR"),
+        };
+        let text = text("querying jobs", &address, &Problem::Expired);
+        let start = "Error querying jobs: the certificate of the gateway at https://10.0.0.9:4646 (from \
+                     KAFILA_ADDR) has expired.\n";
+        assert!(text.starts_with(start), "{text}");
     }
 
     #[test]
     fn a_missing_name_is_listed_with_the_present_names_and_the_fix() {
         let (what, remedy) = wrong(&["gateway.eu.kafila", "10.0.0.1"]);
-        let expected = "the name 10.0.0.9 is not in the certificate (its names: gateway.eu.kafila, \
-                        10.0.0.1) of the server";
+        let expected = "the certificate of the server does not name 10.0.0.9 (its names: \
+                        gateway.eu.kafila, 10.0.0.1)";
         assert_eq!(what, expected);
         for part in [
             "-tls-server-name=gateway.eu.kafila",

@@ -238,8 +238,10 @@ pub(crate) fn read(
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn text(path: &Path) -> Result<String, Error> {
-    let name = super::text::name_of(path);
-    text_of(path).map_err(|error| Error::text(format!("Error reading volume file {name}: {error}")))
+    text_of(path).map_err(|error| {
+        let path = super::text::shown(path);
+        Error::text(format!("Error reading volume file {path}: {error}"))
+    })
 }
 
 impl Described for CsiVolume {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::diagnostic;
 use super::local::LocalFiles;
-use super::text::{is_json, name_of, text_of};
+use super::text::{is_json, name_of, shown, text_of};
 use crate::error::Error;
 use crate::output::colour::Colour;
 
@@ -41,10 +41,10 @@ pub(super) fn read<T: Described>(
     json: bool,
     colour: Colour,
 ) -> Result<T::Message, Error> {
-    let name = name_of(path);
-    let noun = T::NOUN;
-    let text = text_of(path)
-        .map_err(|error| Error::text(format!("Error reading {noun} file {name}: {error}")))?;
+    let text = text_of(path).map_err(|error| {
+        let (noun, path) = (T::NOUN, shown(path));
+        Error::text(format!("Error reading {noun} file {path}: {error}"))
+    })?;
     read_text::<T>(path, &text, json, colour)
 }
 
@@ -58,14 +58,15 @@ pub(super) fn read_text<T: Described>(
     json: bool,
     colour: Colour,
 ) -> Result<T::Message, Error> {
-    let name = name_of(path);
-    let noun = T::NOUN;
     let parsed = if json || is_json(text) {
         from_json::<T>(text)
     } else {
-        from_hcl::<T>(&name, text, colour)
+        from_hcl::<T>(&name_of(path), text, colour)
     };
-    parsed.map_err(|problem| Error::text(format!("Error parsing {noun} file {name}:{problem}")))
+    parsed.map_err(|problem| {
+        let (noun, path) = (T::NOUN, shown(path));
+        Error::text(format!("Error parsing {noun} file {path}:{problem}"))
+    })
 }
 
 fn from_json<T: Described>(text: &str) -> Result<T::Message, String> {

@@ -8,13 +8,21 @@ use jobspec::MAX_TEXT_BYTES;
 /// The path that means standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// Returns the name of a file in messages: the last part of its path, as in Nomad's.
+/// Returns the name of a file beside lines and columns: the last part of its path, as in Nomad's.
 pub(super) fn name_of(path: &Path) -> String {
     if path.as_os_str() == STDIN {
         return "stdin".to_owned();
     }
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
+}
+
+/// Returns the path of a file in messages, as given.
+pub(super) fn shown(path: &Path) -> String {
+    if path.as_os_str() == STDIN {
+        return "stdin".to_owned();
+    }
+    path.display().to_string()
 }
 
 /// Tells JSON from HCL, which never begins with a brace.
@@ -60,8 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn files_are_called_by_their_last_part() {
-        assert_eq!(name_of(Path::new("jobs/web.hcl")), "web.hcl");
+    fn a_file_has_its_path_in_messages_and_its_name_beside_lines() {
+        assert_eq!(shown(Path::new("/jobs/web.hcl")), "/jobs/web.hcl");
+        assert_eq!(name_of(Path::new("/jobs/web.hcl")), "web.hcl");
+        assert_eq!(shown(Path::new("-")), "stdin");
         assert_eq!(name_of(Path::new("-")), "stdin");
     }
 

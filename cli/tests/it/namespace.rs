@@ -148,7 +148,8 @@ async fn an_argument_that_is_neither_file_nor_name_is_an_error() {
     std::fs::write(&path, "name = \"dev\"\nquota = \"x\"\n").unwrap();
     let said = kafila("namespace apply").arg(&path).at(UNREACHABLE).await;
     said.ended(1).complained(&[
-        "Error parsing namespace file dev.hcl:\ndev.hcl:2,1-6: Not supported; argument \"quota\"",
+        &format!("Error parsing namespace file {path}:\n"),
+        "dev.hcl:2,1-6: Not supported; argument \"quota\"",
     ]);
 }
 

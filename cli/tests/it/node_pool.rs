@@ -110,20 +110,19 @@ async fn the_outputs_of_init_and_info_can_be_applied() {
 async fn a_file_that_is_no_node_pool_is_an_error_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool.hcl");
+    let shown = path.display();
     let missing = kafila("node pool apply").arg(path.display().to_string());
     missing
         .at(UNREACHABLE)
         .await
         .ended(1)
-        .complained(&["Error reading node pool file pool.hcl"]);
+        .complained(&[&format!("Error reading node pool file {shown}: ")]);
     std::fs::write(&path, "node_pool \"gpu\" {\n  color = \"red\"\n}\n").unwrap();
     let wrong = kafila("node pool apply").arg(path.display().to_string());
-    wrong
-        .at(UNREACHABLE)
-        .await
-        .ended(1)
-        .complained(&["Error parsing node pool file pool.hcl:\n\
-         pool.hcl:2,3-8: Unsupported argument; An argument named \"color\" is not expected here."]);
+    wrong.at(UNREACHABLE).await.ended(1).complained(&[&format!(
+        "Error parsing node pool file {shown}:\n\
+         pool.hcl:2,3-8: Unsupported argument; An argument named \"color\" is not expected here."
+    )]);
     std::fs::write(&path, "node_pool \"all\" {}\n").unwrap();
     let gateway = Gateway::start(FakeState::running()).await;
     let refused = kafila("node pool apply").arg(path.display().to_string());

@@ -31,7 +31,7 @@ pub struct EngineConfig {
     /// others of this section.
     #[serde(with = "list")]
     pub allow_caps: Vec<String>,
-    /// Container runtimes that tasks of `docker` may name.
+    /// Container runtimes that tasks of this driver may name.
     #[serde(with = "list")]
     pub allow_runtimes: Vec<String>,
     /// Namespaces of the machine that tasks may join: `ipc`, `pid`, `userns`, `uts`.

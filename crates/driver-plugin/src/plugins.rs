@@ -18,7 +18,7 @@ use crate::records::Records;
 use crate::settings::Settings;
 use crate::supervise::{self, Running};
 
-/// Files that are looked at; more are a mistake.
+/// Maximum number of programs in `plugin_dir`. Further ones are not started; a warning names each.
 const FILES_MAX: usize = 64;
 
 /// The plugins of a node. Cheap to clone; the default is none.

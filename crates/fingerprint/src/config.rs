@@ -49,9 +49,9 @@ macro_rules! config {
                     Default::default(),
                 /// Total of all cores, in MHz; 0: detected.
                 pub cpu_total_compute: u64 = 0,
-                /// In MiB; 0: detected.
+                /// Total memory in MiB; 0: detected.
                 pub memory_total_mb: u64 = 0,
-                /// In MiB; 0: the size of the file system of `data_dir`.
+                /// Total disk space in MiB; 0: the size of the file system of `data_dir`.
                 pub disk_total_mb: u64 = 0,
                 /// Resources of the machine that allocations do not get.
                 pub reserved: $crate::ReservedConfig = Default::default(),
@@ -66,7 +66,7 @@ macro_rules! config {
                 pub devices: Vec<$crate::DeviceConfig> = Vec::new(),
                 /// First port of the range for dynamic ports. Source: Nomad's default.
                 pub min_dynamic_port: u16 = 20_000,
-                /// Last port of the range, inclusive.
+                /// Last port of the range for dynamic ports, inclusive.
                 pub max_dynamic_port: u16 = 32_000,
             }
             $($own)*
@@ -170,13 +170,13 @@ impl Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReservedConfig {
-    /// In MHz, in addition to the compute of `cores`.
+    /// Reserved compute in MHz, in addition to that of `cores`.
     pub cpu: u64,
     /// Cores that are never dedicated to a task, as in `0-1`; allocations do not get their compute either.
     pub cores: String,
-    /// In MiB.
+    /// Reserved memory in MiB.
     pub memory_mb: u64,
-    /// In MiB.
+    /// Reserved disk space in MiB.
     pub disk_mb: u64,
     /// Ports and port ranges that allocations do not get on any address, as in `22,8000-8010`.
     pub reserved_ports: String,
@@ -186,9 +186,9 @@ pub struct ReservedConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostNetworkConfig {
-    /// As in `10.0.0.0/8`: every address of the machine in this range.
+    /// Range of addresses, as in `10.0.0.0/8`: every address of the machine in it.
     pub cidr: Option<String>,
-    /// As in `eth1`: every address of this interface.
+    /// Name of an interface, as in `eth1`: every address of it.
     pub interface: Option<String>,
     /// Ports and port ranges that allocations do not get on these addresses, as in
     /// `22,8000-8010`.

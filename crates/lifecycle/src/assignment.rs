@@ -103,7 +103,7 @@ impl Known {
     }
 
     /// Returns whether the known canary was promoted: its deployment has changed, and the allocation has
-    /// not. There is no way back, so an older state is told from a newer one without a number.
+    /// not. A promotion is final, so the state without `canary` is the newer one of the two.
     fn is_promoted_in(&self, assignment: &Assignment) -> bool {
         assignment.modify_index == self.modify_index
             && self.alloc.canary

@@ -27,8 +27,8 @@ pub struct Requester {
 
 /// Looks data up on behalf of a task.
 pub trait DataSource: fmt::Debug + Send + Sync {
-    /// Returns the answer: one attempt, of at most 10 s. The instances of a service are all of them,
-    /// whatever the choice of the look-up is.
+    /// Makes one attempt of at most 10 s and returns the answer. For a service, the answer has all
+    /// instances: the caller applies the look-up's `choice`.
     ///
     /// # Errors
     /// The reason, without secrets.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::command::docker;
-use super::kept::{Kept, running};
 use super::placement::{SETTLE_TIMEOUT, place};
 use super::stack::{NODES, Stack};
+use super::surviving_state::{Kept, Tasks, running};
 use crate::api::{Api, eventually};
 use crate::load::{SLEEPER, sleeper};
 
@@ -84,9 +84,7 @@ pub async fn down_and_up(stack: &Stack, api: &Api) -> Result<f64> {
     // The state of before is seen until the nodes report that the tasks have ended.
     let after = eventually(SETTLE_TIMEOUT, || async {
         let now = kept.tasks(api).await?;
-        let starts = |tasks: &super::kept::Tasks| -> BTreeSet<_> {
-            tasks.values().flatten().copied().collect()
-        };
+        let starts = |tasks: &Tasks| -> BTreeSet<_> { tasks.values().flatten().copied().collect() };
         ensure!(
             starts(&now).is_disjoint(&starts(&before)),
             "tasks of before: {now:?}"

@@ -36,7 +36,7 @@ impl Dev {
         command
             .args(["dev", "-listen", &self.listen])
             .args(arguments)
-            // Where it puts what it does not keep.
+            // Parent of the temporary directory of runs without `--data-dir`.
             .env("TMPDIR", self.directory.path());
         Process::start("dev", command, &self.log())
     }

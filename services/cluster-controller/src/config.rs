@@ -31,7 +31,8 @@ service_host::config! {
         /// The time for which ended evaluations and allocations are kept after their last change.
         #[serde(with = "service_kit::config::duration")]
         pub eval_gc_threshold: Duration = Thresholds::default().eval,
-        /// The same for batch and sysbatch jobs, while the job is kept.
+        /// The time for which ended evaluations and allocations of batch and sysbatch jobs are kept
+        /// after their last change, while the job is kept.
         #[serde(with = "service_kit::config::duration")]
         pub batch_eval_gc_threshold: Duration = Thresholds::default().batch_eval,
         /// The time for which dead jobs are kept after their last registration (not after their end), if
@@ -55,7 +56,8 @@ service_host::config! {
         /// own `--auto-compaction-retention`.
         #[serde(with = "service_kit::config::duration")]
         pub compaction_history: Duration = Duration::from_secs(60 * 60),
-        /// The same once 70 % of etcd's quota are in use; from 80 % on, a tenth of it.
+        /// The age up to which history is kept once 70 % of etcd's quota are in use; from 80 % on, a
+        /// tenth of it.
         #[serde(with = "service_kit::config::duration")]
         pub compaction_history_when_scarce: Duration = Duration::from_secs(10 * 60),
         /// The hours in which members of etcd that are a quarter free pages are defragmented, in

@@ -45,7 +45,7 @@ pub fn replace(snapshot: &Snapshot, keyring: Keyring) -> Write {
     )
 }
 
-/// Returns the write of what is due, if something is.
+/// Creates, removes and reseals signing keys that are due for it. Returns `None` if no key is due.
 ///
 /// # Errors
 /// `keys` lacks a key that seals a signing key, or a new one cannot be made.

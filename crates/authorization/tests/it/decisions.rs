@@ -1,3 +1,5 @@
+//! Decisions about calls: the roles that may call a method, refusals, regions, callers without certificates.
+
 use authorization::{AccessRefusal, METHODS, check};
 use identity::{Caller, Identity, Peer, Role};
 use rstest::rstest;

@@ -1,3 +1,5 @@
+//! The table of rights has the same methods as the protos and `docs/security.md`.
+
 use std::collections::BTreeSet;
 
 use authorization::METHODS;

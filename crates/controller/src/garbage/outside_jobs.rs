@@ -142,7 +142,7 @@ impl<'a> Sweep<'a, '_> {
     fn introductions(&mut self) {
         for token in self.snapshot.introduction_tokens() {
             let (id, value) = (token.value.id, &token.value);
-            // Kept for a while, so that a late node is told that it has expired.
+            // An expired token stays for a while: the refusal of a late node can name the expiry.
             if value.expires_at.plus(self.thresholds.eval) <= self.now {
                 let key = Key::IntroductionToken(id);
                 self.packer

@@ -1,4 +1,4 @@
-//! How far a container's output was copied, in memory and on disk.
+//! Position of the copied output of a container, in memory and on disk.
 
 use serde::{Deserialize, Serialize};
 use task_drivers::log_files::FilePosition;
@@ -47,7 +47,7 @@ pub(crate) struct Position {
 #[derive(Deserialize)]
 struct Stored {
     last: Option<[Last; 2]>,
-    /// Of agents that did not tell the streams apart.
+    /// From agents that kept one position for both streams.
     at: Option<Moment>,
     #[serde(default)]
     count: u64,

@@ -1,3 +1,5 @@
+//! Packed transactions of node reports: limits, evaluations, and a report that no transaction takes.
+
 use admission::nodes::packing::pack;
 use admission::nodes::reports::{ReportDecision, Reports, decide};
 use model::{AllocClient, AllocId, ClientStatus, EvalId, Timestamp};

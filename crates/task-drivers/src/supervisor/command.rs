@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use nix::unistd::setsid;
 
 use super::files::{self, START_REQUEST, STATE, StartRequest, State};
-use super::isolation::beside;
+use super::isolation::enter;
 use super::{network, own_program, run};
 use crate::affinity;
 use crate::cgroup::TaskCgroup;
@@ -35,7 +35,7 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
         eprintln!("kafila: the command is missing");
         return ExitCode::from(CANNOT_RUN);
     };
-    let entered = enter(directory);
+    let entered = enter_task(directory);
     let (request, state) = match entered {
         Ok(entered) => entered,
         Err(error) => {
@@ -55,7 +55,7 @@ pub(super) fn main(directory: &Path, line: impl Iterator<Item = OsString>) -> Ex
     }
     let error = match &request.isolation {
         Some(isolation) => {
-            let spawned = beside::spawn(&request, isolation, state.task, command);
+            let spawned = enter::spawn(&request, isolation, state.task, command);
             match spawned.and_then(|mut child| child.wait()) {
                 Ok(status) => return exit_code(status),
                 Err(error) => error,
@@ -83,7 +83,7 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 /// Moves this process, which has one thread, to where the task's processes are.
-fn enter(directory: &Path) -> io::Result<(StartRequest, State)> {
+fn enter_task(directory: &Path) -> io::Result<(StartRequest, State)> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "it does not run");
     let request: StartRequest = files::read(directory, START_REQUEST)?.ok_or_else(gone)?;
     let state: State = files::read(directory, STATE)?.ok_or_else(gone)?;

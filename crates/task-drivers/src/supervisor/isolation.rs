@@ -3,12 +3,12 @@
 //!
 //! In reading order: [`root`] builds the root from mounts, [`mounts`] has the kernel's calls for
 //! that, [`privileges`] are what the process gives up before its program runs, [`seccomp`] is the
-//! filter of its system calls; [`beside`] starts a command in the same namespaces, with the same rights.
+//! filter of its system calls; [`enter`] starts a command in the same namespaces, with the same rights.
 //!
 //! Every mount is made in the task's mount namespace. The kernel removes all of them with the last
 //! process of the task, so neither a killed supervisor nor a killed agent leaves one behind.
 
-pub(super) mod beside;
+pub(super) mod enter;
 mod failure;
 mod mounts;
 mod privileges;

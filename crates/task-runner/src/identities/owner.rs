@@ -46,7 +46,7 @@ pub(super) fn of(user: &TaskUser, secrets: &Path) -> Owner {
     let Some(owner) = parse(user) else {
         return Owner::Unknown;
     };
-    // Without privileges the files stay the agent's, who also runs the tasks.
+    // An unprivileged agent keeps the files: its tasks run as the agent's user.
     match chown(secrets, owner.uid(), owner.gid()) {
         Ok(()) => owner,
         Err(_) => Owner::Unknown,

@@ -55,7 +55,7 @@ fn on_the_move(fixture: &Fixture, job: &Job) -> u32 {
     job.task_groups[0].count - u32::try_from(standing).unwrap()
 }
 
-/// Nodes do as they are told, sooner or later.
+/// Nodes start and stop allocations as assigned, after a random delay.
 fn live(fixture: &mut Fixture, draw: &mut Draw, ends: &mut BTreeMap<AllocId, usize>) {
     let snapshot = fixture.snapshot();
     let mut views: Vec<AllocView> = snapshot.allocs().cloned().collect();

@@ -31,9 +31,14 @@ fn put(stored: &mut Stored, number: u128, request: TokenRequest) {
     }]);
 }
 
+/// For one node, as a token without a number of uses is.
 fn once() -> TokenRequest {
+    TokenRequest::default()
+}
+
+fn unlimited() -> TokenRequest {
     TokenRequest {
-        uses: Some(1),
+        uses: Some(0),
         ..TokenRequest::default()
     }
 }
@@ -87,7 +92,7 @@ fn a_token_introduces_as_many_nodes_as_it_may() {
 
 #[test]
 fn without_a_limit_nodes_that_join_together_do_not_conflict() {
-    let mut stored = stored(TokenRequest::default());
+    let mut stored = stored(unlimited());
     let before = stored.snapshot();
     for key in 1..=20 {
         // All of them as of the same snapshot.
@@ -167,7 +172,7 @@ fn a_node_comes_back_with_another_token_under_its_id() {
 
 #[test]
 fn no_token_takes_over_another_node() {
-    let mut stored = stored(TokenRequest::default());
+    let mut stored = stored(unlimited());
     let victim = join(&mut stored, &request(1, 7)).unwrap();
     // The id follows from the key, so this is a forged request of a broken caller.
     let mut forged = request(1, 8);
@@ -229,7 +234,7 @@ fn the_token_of_a_node_is_usable_until_it_is_used_up_expired_or_deleted() {
     assert_eq!(usable(&stored, later(1)), None, "used up");
     let unknown = NodeId::from_random(99);
     assert_eq!(usable_token(&stored.snapshot(), unknown, later(1)), None);
-    put(&mut stored, 2, TokenRequest::default());
+    put(&mut stored, 2, unlimited());
     join(&mut stored, &request(2, 7)).unwrap();
     assert_eq!(usable(&stored, later(1)), Some(token_id(2)));
     stored.delete(Key::IntroductionToken(token_id(2)));

@@ -110,14 +110,16 @@ impl<C: Codec + Clone> Grpc<C> {
     }
 }
 
+type Answer = BoxFuture<Response<Bytes>, Status>;
+
 /// The method of a service, without the types of its messages.
 struct Method {
-    call: Box<dyn FnMut(Request<Bytes>) -> BoxFuture<Response<Bytes>, Status> + Send>,
+    call: Box<dyn FnMut(Request<Bytes>) -> Answer + Send>,
 }
 
 impl UnaryService<Bytes> for Method {
     type Response = Bytes;
-    type Future = BoxFuture<Response<Bytes>, Status>;
+    type Future = Answer;
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         (self.call)(request)
@@ -131,7 +133,7 @@ where
     S::Response: Message,
     M: Message + Default,
 {
-    let call = move |request: Request<Bytes>| -> BoxFuture<Response<Bytes>, Status> {
+    let call = move |request: Request<Bytes>| -> Answer {
         let (metadata, extensions, message) = request.into_parts();
         let message = match decoded(message) {
             Ok(message) => message,

@@ -62,6 +62,11 @@ pub struct EngineConfig {
     pub auth_config: Option<PathBuf>,
     /// Credential helper: the program `docker-credential-<name>`; empty: none.
     pub auth_helper: String,
+    /// Remove images that the agent pulled once no container uses them. Images that were on the node before stay.
+    pub remove_images: bool,
+    /// Time without a container after which `remove_images` removes an image, at the next fingerprint.
+    #[serde(with = "duration")]
+    pub image_delay: Duration,
     /// Remove containers of this node that no record names.
     pub remove_dangling: bool,
     /// Age from which `remove_dangling` removes them.
@@ -94,6 +99,8 @@ impl Default for EngineConfig {
             pull_activity_timeout: Duration::from_secs(120),
             auth_config: None,
             auth_helper: String::new(),
+            remove_images: true,
+            image_delay: Duration::from_secs(180),
             remove_dangling: true,
             dangling_grace: Duration::from_secs(300),
         }

@@ -18,6 +18,10 @@ use tokio::time::timeout;
 use crate::container::{self, Found};
 use crate::settings::EngineKind;
 
+mod images;
+
+pub(crate) use self::images::FoundImage;
+
 /// Timeout for the head of an answer. The engine serializes starts, so a busy one takes long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
 /// Timeout for the end of a removal that another request began. The engine takes up to seconds for the files.

@@ -93,6 +93,18 @@ impl Image {
     }
 }
 
+/// Returns the form of a name that all its forms share: with registry and path, and with its digest if it has
+/// one, else its tag.
+pub(crate) fn key(name: &str) -> String {
+    match Image::parse(name) {
+        Ok(image) if image.digest.is_empty() => {
+            format!("{}:{}", image.repository(), image.version())
+        }
+        Ok(image) => format!("{}@{}", image.repository(), image.digest),
+        Err(_) => name.to_owned(),
+    }
+}
+
 /// Returns the name without a scheme, which the engine does not take.
 pub(crate) fn plain(name: &str) -> &str {
     name.strip_prefix("https://").unwrap_or(name)
@@ -148,6 +160,26 @@ mod tests {
             assert_eq!(image.repository(), repository, "{name}");
             assert_eq!(image.version(), version, "{name}");
             assert_eq!(image.is_moving(), is_moving, "{name}");
+        }
+    }
+
+    #[test]
+    fn forms_of_one_name_have_one_key() {
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        let pinned = format!("docker.io/library/redis@{digest}");
+        for (name, want) in [
+            ("redis", "docker.io/library/redis:latest"),
+            ("docker.io/redis:latest", "docker.io/library/redis:latest"),
+            (
+                "https://docker.io/library/redis",
+                "docker.io/library/redis:latest",
+            ),
+            ("localhost/app:1", "localhost/app:1"),
+            (&format!("redis@{digest}"), &pinned),
+            (&format!("redis:7@{digest}"), &pinned),
+            ("<none>:<none>", "<none>:<none>"),
+        ] {
+            assert_eq!(key(name), want, "{name}");
         }
     }
 

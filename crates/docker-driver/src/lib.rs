@@ -3,8 +3,9 @@
 //!
 //! In reading order: [`config`] and [`settings`] are the node operator's; `options` are a task's, which
 //! `podman` reads in their other form; `request` turns both into the engine's create request, without I/O;
-//! `image` reads image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk
-//! name every container before it exists; `container` are names, labels and states, `engine` the link to the
+//! `image` reads image names, `auth` finds a registry's credentials, `pull` fetches images; `pulled_images` are
+//! those that the agent may remove, `image_use` decides when, without I/O, `image_store` keeps both, and
+//! `image_removal` removes them; `records` on disk name every container before it exists; `container` are names, labels and states, `engine` the link to the
 //! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations
 //! behind the interface in `driver`; `logs` copies output into the task's log files; `pause` owns the network
 //! namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine, also for
@@ -22,6 +23,9 @@ mod driver;
 mod engine;
 mod exec;
 mod image;
+mod image_removal;
+mod image_store;
+mod image_use;
 mod images;
 mod logs;
 mod maintenance;
@@ -30,6 +34,7 @@ mod options;
 mod pause;
 mod podman;
 mod pull;
+mod pulled_images;
 mod records;
 mod request;
 pub mod settings;

@@ -1,4 +1,4 @@
-//! Probe of the engine, and removal of containers that no record names.
+//! Probe of the engine, and removal of containers that no record names; unused images: `image_removal`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -18,9 +18,11 @@ use crate::tasks::Docker;
 
 /// Timeout of a probe. A healthy engine takes milliseconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
+/// Timeout of the removal of images at one probe. The engine takes seconds for a large one.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(60);
 
 impl Docker {
-    /// Asks the engine for its version, and removes dangling containers.
+    /// Asks the engine for its version, and removes dangling containers and unused images.
     pub(crate) async fn probe(&self) {
         if !self.settings.config.enabled {
             return;
@@ -43,8 +45,17 @@ impl Docker {
         };
         let is_healthy = found.healthy;
         self.set_fingerprint(found);
-        if is_healthy && timeout(PROBE_LIMIT, self.remove_dangling()).await.is_err() {
+        if !is_healthy {
+            return;
+        }
+        if timeout(PROBE_LIMIT, self.remove_dangling()).await.is_err() {
             warn!("the engine does not list its containers in time");
+        }
+        if timeout(REMOVAL_LIMIT, self.remove_unused_images())
+            .await
+            .is_err()
+        {
+            warn!("the engine does not remove unused images in time; the next probe goes on");
         }
     }
 

@@ -11,6 +11,7 @@ use tracing::info;
 
 use crate::container::{self, State};
 use crate::engine::Problem;
+use crate::image_store::Hold;
 use crate::options::Options;
 use crate::tasks::Docker;
 
@@ -36,7 +37,7 @@ impl Docker {
             // Its namespace went with its process.
             self.engine.remove(&found.id, true).await.map_err(failed)?;
         }
-        let image = self.pause_image().await?;
+        let (image, _hold) = self.pause_image().await?;
         let body = body(ask, image, &self.settings.node_id);
         let id = self.engine.create(&name, body).await.map_err(failed)?;
         self.engine.start(&id).await.map_err(failed)?;
@@ -52,8 +53,9 @@ impl Docker {
         removed.map_err(|problem| format!("cannot remove the pause container: {problem}"))
     }
 
-    /// Makes the image available on the node, and returns its name.
-    async fn pause_image(&self) -> Result<String, String> {
+    /// Makes the image available on the node, and returns its name. The built-in one needs no hold: the agent
+    /// makes it, so it never removes it.
+    async fn pause_image(&self) -> Result<(String, Option<Hold<'_>>), String> {
         let configured = &self.settings.config.infra_image;
         if !configured.is_empty() {
             let options = Options {
@@ -67,7 +69,8 @@ impl Docker {
                 attempt: 1,
             });
             let got = self.get_image(&config, &options).await;
-            return got.map_err(|error| error.to_string());
+            let (name, hold) = got.map_err(|error| error.to_string())?;
+            return Ok((name, Some(hold)));
         }
         let name = IMAGE.to_owned();
         let failed = |problem: Problem| format!("cannot make the image {name}: {problem}");
@@ -75,7 +78,7 @@ impl Docker {
         let _one_at_a_time = self.making_image.lock().await;
         let client = self.engine.client().await.map_err(failed)?;
         match client.inspect_image(&name).await.map_err(Problem::from) {
-            Ok(_) => return Ok(name),
+            Ok(_) => return Ok((name, None)),
             Err(Problem::NotFound(_)) => {}
             Err(problem) => return Err(failed(problem)),
         }
@@ -92,7 +95,7 @@ impl Docker {
             answer.map_err(|error| failed(error.into()))?;
         }
         info!(image = name, "image of pause containers made");
-        Ok(name)
+        Ok((name, None))
     }
 }
 

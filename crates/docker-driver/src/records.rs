@@ -102,7 +102,7 @@ pub(crate) fn write_position(file: &Path, position: &impl Serialize) -> io::Resu
 }
 
 /// Replaces a file as a whole.
-fn write(file: &Path, value: &impl Serialize, is_durable: bool) -> io::Result<()> {
+pub(crate) fn write(file: &Path, value: &impl Serialize, is_durable: bool) -> io::Result<()> {
     let new = file.with_extension("new");
     fs::write(&new, serde_json::to_vec(value)?)?;
     if is_durable {

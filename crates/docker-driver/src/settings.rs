@@ -67,6 +67,12 @@ impl Settings {
         format!("drivers.{}.{name}", self.engine_kind.name())
     }
 
+    /// Returns the time without a container after which a pulled image is removed; `None`: never.
+    pub(crate) fn image_delay(&self) -> Option<Duration> {
+        let config = &self.config;
+        config.remove_images.then_some(config.image_delay)
+    }
+
     /// Returns the age from which a container of this node without a record is removed; `None`: never.
     pub fn dangling_grace(&self) -> Option<Duration> {
         let config = &self.config;

@@ -83,8 +83,10 @@ impl Docker {
             })?;
         }
         let started = async {
-            body.image = Some(self.get_image(&config, &options).await?);
+            let (image, hold) = self.get_image(&config, &options).await?;
+            body.image = Some(image);
             let container = self.create(&id, &name, body).await?;
+            drop(hold);
             self.launch(&id, &container).await
         };
         let started = started.await;

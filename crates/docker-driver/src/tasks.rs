@@ -8,6 +8,7 @@ use model::AllocId;
 use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
 
 use crate::engine::Engine;
+use crate::image_store::ImageStore;
 use crate::pull::Pulls;
 use crate::records::Records;
 use crate::settings::Settings;
@@ -19,6 +20,7 @@ pub struct Docker {
     pub(crate) engine: Engine,
     pub(crate) records: Records,
     pub(crate) pulls: Pulls,
+    pub(crate) images: ImageStore,
     /// Held while the image of pause containers is made.
     pub(crate) making_image: tokio::sync::Mutex<()>,
     pub(crate) boot_id: String,
@@ -41,6 +43,7 @@ impl Docker {
             engine: Engine::new(settings.engine_kind, settings.config.socket.clone()),
             records: Records::new(settings.state_dir.clone()),
             pulls: Pulls::default(),
+            images: ImageStore::open(&settings.state_dir),
             making_image: tokio::sync::Mutex::default(),
             boot_id: boot_id(),
             enters_private: AtomicBool::new(true),

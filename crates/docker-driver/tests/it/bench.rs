@@ -38,6 +38,8 @@ pub(crate) struct Bench {
     pub(crate) settings: Settings,
     pub(crate) driver: Docker,
     pub(crate) client: bollard::Docker,
+    /// Names of images to remove with the bench.
+    pub(crate) images: Vec<String>,
 }
 
 impl Bench {
@@ -60,6 +62,11 @@ impl Bench {
 
     /// A bench of podman, with a service of its own. Returns `None`, after a notice, on a machine without.
     pub(crate) async fn podman() -> Option<Self> {
+        Self::podman_with(None).await
+    }
+
+    /// `registry`: address of a registry without TLS.
+    pub(crate) async fn podman_with(registry: Option<&str>) -> Option<Self> {
         let found = Command::new("podman").arg("--version").output();
         if !found.is_ok_and(|found| found.status.success()) {
             let is_required = std::env::var("KAFILA_REQUIRE_PODMAN").is_ok();
@@ -69,6 +76,10 @@ impl Bench {
         }
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("podman.sock");
+        if let Some(registry) = registry {
+            let text = format!("[[registry]]\nlocation = \"{registry}\"\ninsecure = true\n");
+            fs::write(socket.with_file_name(REGISTRIES), text).unwrap();
+        }
         let service = serve_podman(&socket);
         let client = until_connected(&socket).await;
         static IMPORTED: OnceCell<()> = OnceCell::const_new();
@@ -109,6 +120,7 @@ impl Bench {
             driver: Docker::new(settings.clone()),
             settings,
             client,
+            images: Vec::new(),
         };
         let dirs = bench.dirs();
         for directory in [&dirs.logs, &dirs.local, &dirs.secrets, &dirs.tmp] {
@@ -233,6 +245,7 @@ impl Drop for Bench {
     fn drop(&mut self) {
         let node_id = self.settings.node_id.clone();
         let socket = self.settings.config.socket.clone();
+        let images = std::mem::take(&mut self.images);
         // A thread of its own: this one may be a runtime's, or panicking.
         let removed = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -244,6 +257,10 @@ impl Drop for Bench {
                 for name in list(&client, &node_id).await {
                     let options = RemoveContainerOptionsBuilder::default().force(true).build();
                     let _ = client.remove_container(&name, Some(options)).await;
+                }
+                for image in images {
+                    let removed = client.remove_image(&image, None::<RemoveImageOptions>, None);
+                    let _ = removed.await;
                 }
             });
         });
@@ -258,11 +275,19 @@ const PODMAN_CONFIG: &str = r#"
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
 "#;
 
+/// The file of podman's registries, beside its socket, for a bench with one.
+const REGISTRIES: &str = "registries.conf";
+
 /// Starts podman's service at a socket.
 fn serve_podman(socket: &Path) -> Child {
     let config = socket.with_file_name("containers.conf");
     fs::write(&config, PODMAN_CONFIG).unwrap();
-    Command::new("podman")
+    let mut command = Command::new("podman");
+    let registries = socket.with_file_name(REGISTRIES);
+    if registries.exists() {
+        command.env("CONTAINERS_REGISTRIES_CONF", registries);
+    }
+    command
         .env("CONTAINERS_CONF", config)
         .args(["system", "service", "--time=0"])
         .arg(format!("unix://{}", socket.display()))
@@ -331,7 +356,7 @@ async fn import_image(client: &bollard::Docker) {
     }
 }
 
-fn archive() -> Vec<u8> {
+pub(crate) fn archive() -> Vec<u8> {
     let mut files = vec![PathBuf::from("/bin/sh"), PathBuf::from("/bin/sleep")];
     for program in files.clone() {
         files.extend(libraries(&program));

@@ -8,4 +8,6 @@
 mod bench;
 mod engine;
 mod fingerprint;
+mod images;
 mod podman;
+mod registry;

@@ -1,6 +1,7 @@
 //! Probe of the engine, and removal of containers that no record names; unused images: `image_removal`.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -158,11 +159,23 @@ async fn bridge_ip(client: &bollard::Docker) -> Option<String> {
     }
 }
 
-/// A bridge of two families lists its IPv4 network first.
+/// A bridge of two families lists its IPv4 network first. An engine that has made its bridge itself lists no
+/// gateway until its next start; its address is the first one of the subnet, then.
 fn gateway(network: NetworkInspect) -> Option<String> {
     let networks = network.ipam.and_then(|ipam| ipam.config);
-    let mut gateways = networks.into_iter().flatten().filter_map(|it| it.gateway);
-    gateways.find(|gateway| !gateway.is_empty())
+    networks.into_iter().flatten().find_map(|network| {
+        let listed = network.gateway.filter(|gateway| !gateway.is_empty());
+        listed.or_else(|| first_address(&network.subnet?))
+    })
+}
+
+/// Returns the first address of an IPv4 subnet such as `172.17.0.0/16`.
+fn first_address(subnet: &str) -> Option<String> {
+    let (address, bits) = subnet.split_once('/')?;
+    let (address, bits) = (address.parse::<Ipv4Addr>().ok()?, bits.parse::<u32>().ok()?);
+    let mask = u32::MAX.checked_shl(32_u32.checked_sub(bits)?).unwrap_or(0);
+    let first = (address.to_bits() & mask).checked_add(1)?;
+    Some(Ipv4Addr::from_bits(first).to_string())
 }
 
 #[cfg(test)]
@@ -172,28 +185,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gateway_of_a_bridge_is_its_first() {
-        let network = |gateways: &[Option<&str>]| NetworkInspect {
-            ipam: Some(Ipam {
-                config: Some(
-                    gateways
-                        .iter()
-                        .map(|gateway| IpamConfig {
-                            gateway: gateway.map(str::to_owned),
-                            ..IpamConfig::default()
-                        })
-                        .collect(),
-                ),
-                ..Ipam::default()
-            }),
-            ..NetworkInspect::default()
-        };
-        let of = |gateways: &[Option<&str>]| gateway(network(gateways));
-        assert_eq!(
-            of(&[Some("172.17.0.1"), Some("fd00::1")]).as_deref(),
-            Some("172.17.0.1")
-        );
-        assert_eq!(of(&[None, Some("")]), None);
+    fn the_gateway_of_a_bridge_is_its_first_listed_or_else_the_first_address() {
+        for (networks, expected) in [
+            (
+                [("172.17.0.0/16", "172.17.0.1"), ("fd00::/64", "fd00::1")],
+                Some("172.17.0.1"),
+            ),
+            ([("10.9.8.7/24", ""), ("", "")], Some("10.9.8.1")),
+            ([("", ""), ("10.0.0.0/8", "10.0.0.9")], Some("10.0.0.9")),
+            ([("fd00::/64", ""), ("10.0.0.0/33", "")], None),
+            ([("", ""), ("10.0.0.0", "")], None),
+            ([("0.0.0.0/0", ""), ("", "")], Some("0.0.0.1")),
+            ([("255.255.255.255/32", ""), ("", "")], None),
+        ] {
+            let config = networks.map(|(subnet, gateway)| IpamConfig {
+                subnet: Some(subnet.to_owned()),
+                gateway: Some(gateway.to_owned()),
+                ..IpamConfig::default()
+            });
+            let network = NetworkInspect {
+                ipam: Some(Ipam {
+                    config: Some(config.into()),
+                    ..Ipam::default()
+                }),
+                ..NetworkInspect::default()
+            };
+            assert_eq!(gateway(network).as_deref(), expected, "{networks:?}");
+        }
         assert_eq!(gateway(NetworkInspect::default()), None);
     }
 }

@@ -9,6 +9,9 @@ use crate::resolve;
 /// The host name of the machine; the client-node reads the same file.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
+/// The status of a node without heartbeats.
+const DOWN: &str = "down";
+
 /// Returns the node of this machine.
 ///
 /// # Errors
@@ -27,12 +30,16 @@ pub(super) async fn chosen(context: &Context, prefix: Option<&str>) -> Result<v1
     }
 }
 
-/// Returns the only node with this host name.
+/// Returns the only node with this host name, or the only one that is not down: a machine that was set up
+/// anew leaves its earlier node behind.
 fn choose(hostname: &str, mut nodes: Vec<v1::Node>) -> Result<v1::Node, Error> {
     nodes.retain(|node| {
         let name = node.attributes.get("unique.hostname");
         !hostname.is_empty() && name.is_some_and(|name| name == hostname)
     });
+    if nodes.len() > 1 && nodes.iter().any(|node| node.status != DOWN) {
+        nodes.retain(|node| node.status != DOWN);
+    }
     match nodes.len() {
         1 => Ok(nodes.remove(0)),
         0 => Err(Error::text(format!(
@@ -61,6 +68,19 @@ mod tests {
             attributes: [("unique.hostname".to_owned(), hostname.to_owned())].into(),
             ..v1::Node::default()
         }
+    }
+
+    #[test]
+    fn earlier_nodes_of_the_machine_are_down() {
+        let down = |id: &str| v1::Node {
+            status: DOWN.to_owned(),
+            ..node(id, "one")
+        };
+        let chosen = choose("one", vec![down("a"), node("b", "one"), down("c")]);
+        assert_eq!(chosen.unwrap().id, "b");
+        assert_eq!(choose("one", vec![down("a")]).unwrap().id, "a");
+        let error = choose("one", vec![down("a"), down("b")]).unwrap_err();
+        assert!(error.to_string().contains("2 nodes"), "{error}");
     }
 
     #[test]

@@ -74,15 +74,17 @@ impl EtcdConfig {
     }
 }
 
-/// Tells whether an endpoint is plaintext to another machine.
+/// Tells whether an endpoint is plaintext to another machine. One without a scheme is plaintext.
 fn is_exposed(endpoint: &str) -> bool {
-    let Some(rest) = endpoint.strip_prefix("http://") else {
+    let Ok(uri) = endpoint.parse::<http::Uri>() else {
+        // Such an endpoint is refused where it is dialed.
         return false;
     };
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority
-        .rsplit_once(':')
-        .map_or(authority, |(host, _)| host);
+    // http makes the scheme lower case, and takes a user's name before the host apart.
+    if uri.scheme().is_some_and(|scheme| scheme.as_str() != "http") {
+        return false;
+    }
+    let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address = host.parse::<std::net::IpAddr>();
     host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
@@ -186,6 +188,29 @@ impl TlsConfig {
             dangerously_expose_plaintext: true,
             ..Self::insecure()
         }
+    }
+
+    /// Checks that a process without certificates sends nothing to gateways on other machines, which would
+    /// command it.
+    ///
+    /// # Errors
+    /// See above; the problem names the setting and the fix.
+    pub fn check_gateways(&self, gateways: &[String]) -> Result<(), ConfigError> {
+        if !self.insecure || self.dangerously_expose_plaintext {
+            return Ok(());
+        }
+        let Some(gateway) = gateways.iter().find(|one| is_exposed(one)) else {
+            return Ok(());
+        };
+        Err(ConfigError::Invalid {
+            service: "client-node".to_owned(),
+            problem: format!(
+                "`gateways` has {gateway}, which is another machine, and `tls.insecure` is plaintext without \
+                 authentication: set `tls.ca_file`, `tls.cert_file` and `tls.key_file` (`kafila tls cert create \
+                 -role=node`) instead; `tls.dangerously_expose_plaintext = true` accepts the danger, for \
+                 development"
+            ),
+        })
     }
 
     /// Checks that a process without certificates is meant to be one, and is reached from this machine
@@ -311,6 +336,8 @@ mod tests {
             "http://etcd:2379",
             "http://[fd00::1]:2379",
             "http://127.0.0.1.example.org:2379",
+            "HTTP://10.0.0.1:2379",
+            "http://localhost:2379@10.0.0.1",
         ] {
             let refused = etcd(remote).check_plaintext(&with_tls).unwrap_err();
             assert!(
@@ -323,6 +350,23 @@ mod tests {
             };
             assert_eq!(accepted.check_plaintext(&with_tls), Ok(()));
             assert_eq!(etcd(remote).check_plaintext(&TlsConfig::exposed()), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_node_in_plaintext_obeys_gateways_of_its_machine_alone() {
+        let gateways = |gateway: &str| vec!["127.0.0.1:4646".to_owned(), gateway.to_owned()];
+        for local in ["localhost:4646", "http://[::1]:4646", "127.0.0.2:4646"] {
+            let checked = TlsConfig::insecure().check_gateways(&gateways(local));
+            assert!(checked.is_ok(), "{local}");
+        }
+        for remote in ["10.0.0.1:4646", "http://gateway:4646", "gateway"] {
+            let refused = TlsConfig::insecure().check_gateways(&gateways(remote));
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(remote), "{refused}");
+            for accepted in [TlsConfig::exposed(), TlsConfig::default()] {
+                assert!(accepted.check_gateways(&gateways(remote)).is_ok());
+            }
         }
     }
 

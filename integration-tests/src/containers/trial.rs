@@ -273,7 +273,7 @@ async fn kill_each_service(stack: &Stack, api: &Api, is_short: bool, steps: &Ste
 }
 
 /// Cuts the leader of two services off from the network: another replica takes over, and the cut-off
-/// one becomes a follower once it is back.
+/// one works again once it is back.
 async fn cut_off_leaders(stack: &Stack, api: &Api, steps: &Steps) -> Result<()> {
     for service in ["plan-applier", "eval-broker"] {
         let leader = leader(api, service).await?;

@@ -44,7 +44,8 @@ pub fn parse(text: &str) -> Result<String, InvalidAddress> {
         Some((scheme, _)) => return Err(bad(&format!("{scheme} is not supported"))),
     };
     let host = rest.split('/').next().unwrap_or_default();
-    if host.is_empty() || host.contains(char::is_whitespace) {
+    let name = port_of(host).map_or(host, |(name, _)| name);
+    if name.is_empty() || host.contains(char::is_whitespace) {
         return Err(bad("it names no host"));
     }
     if let Some((_, port)) = port_of(host)
@@ -98,6 +99,8 @@ mod tests {
             ("unix:///run/k.sock", "unix"),
             ("", "no host"),
             ("http://", "no host"),
+            (":4646", "no host"),
+            ("http://:4646", "no host"),
             ("a b", "no host"),
             ("host:abc", "the port \"abc\" is not a number"),
             ("[::1]:70000", "the port \"70000\" is not a number"),

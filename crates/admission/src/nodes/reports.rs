@@ -130,7 +130,7 @@ pub fn check(
                 });
             }
             Some(_) => {
-                let client = cut_to_size(client);
+                let client = drop_events(cut_to_size(client), &stored_size);
                 check_size(&client, stored_size(&client), position)?;
                 known.insert(alloc_id, client);
             }
@@ -171,7 +171,24 @@ fn cut_to_size(mut client: AllocClient) -> AllocClient {
     client
 }
 
-/// Refuses a report that is too large after its texts are cut: a huge task name, or too many tasks.
+/// Drops the oldest events of each task, more and more of them, until the report has its size: the states of
+/// hundreds of tasks matter more than their history.
+fn drop_events(
+    mut client: AllocClient,
+    stored_size: &impl Fn(&AllocClient) -> usize,
+) -> AllocClient {
+    let mut kept = MAX_TASK_EVENTS;
+    while kept > 0 && stored_size(&client) > MAX_REPORT_BYTES {
+        kept /= 2;
+        for (_, state) in client.task_states.iter_mut() {
+            let surplus = state.events.len().saturating_sub(kept);
+            state.events.drain(..surplus);
+        }
+    }
+    client
+}
+
+/// Refuses a report that is too large without any event: huge task names, or too many tasks.
 fn check_size(client: &AllocClient, size: usize, position: usize) -> Result<(), FieldErrors> {
     if size <= MAX_REPORT_BYTES {
         return Ok(());

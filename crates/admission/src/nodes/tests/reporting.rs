@@ -518,6 +518,44 @@ fn reports_are_cut_to_a_size_that_the_store_can_bear() {
 }
 
 #[test]
+fn the_states_of_many_tasks_are_stored_with_fewer_events() {
+    let fixture = fixture();
+    for (tasks, kept) in [(50, 10..=10), (300, 1..=5), (2_000, 0..=0)] {
+        let event = |number: usize| TaskEvent {
+            event_type: format!("event-{number}"),
+            message: "m".repeat(250),
+            ..TaskEvent::default()
+        };
+        let state = TaskState {
+            restarts: 3,
+            events: (0..10).map(event).collect(),
+            ..TaskState::default()
+        };
+        let states = (0..tasks).map(|number| (format!("task-{number}"), state.clone()));
+        let client = AllocClient {
+            task_states: states.collect(),
+            ..report(ClientStatus::Complete)
+        };
+        let reports = Reports::from([(fixture.allocs[0].id, client)]);
+        let checked = check(&fixture.stored.snapshot(), fixture.node.id, reports);
+        let (known, _) = checked.unwrap();
+        let client = &known[&fixture.allocs[0].id];
+        assert_eq!(client.status, ClientStatus::Complete);
+        assert_eq!(client.task_states.iter().count(), tasks);
+        for (name, state) in client.task_states.iter() {
+            assert_eq!(state.restarts, 3, "{name}");
+            assert!(
+                kept.contains(&state.events.len()),
+                "{name}: {}",
+                state.events.len()
+            );
+            let newest = state.events.last();
+            assert!(newest.is_none_or(|event| event.event_type == "event-9"));
+        }
+    }
+}
+
+#[test]
 fn a_report_that_cutting_does_not_help_is_refused_with_its_field() {
     let fixture = fixture();
     let long_key = TaskEvent {

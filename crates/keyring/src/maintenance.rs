@@ -14,7 +14,7 @@ use rand::RngExt as _;
 use service_kit::Backoff;
 use state::Snapshot;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::gateway_keys::Keyring;
 
@@ -28,6 +28,10 @@ const UNREADY_PAUSE: Duration = Duration::from_secs(10);
 /// Runs until stopped.
 pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
     if !keyring.signer.has_file() {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = warn_of_missing_file(&keyring) => {}
+        }
         stop.cancelled().await;
         return;
     }
@@ -64,6 +68,23 @@ pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+/// A gateway without a key file works, but for requests on variables and identities: among gateways with one,
+/// only some of these requests fail.
+async fn warn_of_missing_file(keyring: &Keyring) {
+    let has_keys = loop {
+        match keyring.core.snapshot(true).await {
+            Ok(snapshot) => break snapshot.signing_keys().next().is_some(),
+            Err(_) => tokio::time::sleep(UNREADY_PAUSE).await,
+        }
+    };
+    if has_keys {
+        warn!(
+            "`keyring_key_file` is not set, although the cluster has keys: requests on variables and identities \
+             fail at this gateway; set it to the file of the other gateways"
+        );
     }
 }
 

@@ -76,7 +76,7 @@ pub async fn run(keyring: Arc<Keyring>, stop: CancellationToken) {
 async fn warn_of_missing_file(keyring: &Keyring) {
     let has_keys = loop {
         match keyring.core.snapshot(true).await {
-            Ok(snapshot) => break snapshot.signing_keys().next().is_some(),
+            Ok(snapshot) => break snapshot.keyring().is_some(),
             Err(_) => tokio::time::sleep(UNREADY_PAUSE).await,
         }
     };

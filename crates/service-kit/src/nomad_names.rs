@@ -167,6 +167,11 @@ pub const ALIASES: &[Alias] = &[
         Kind::Counter,
     ),
     alias(
+        "kafila_client_node_allocs_oom_killed_total",
+        "nomad_client_allocs_oom_killed",
+        Kind::Counter,
+    ),
+    alias(
         "kafila_client_node_allocated_cpu_mhz",
         "nomad_client_allocated_cpu",
         Kind::Gauge,
@@ -381,6 +386,7 @@ nomad_nomad_plan_node_rejected{node_id=\"n\\\"1\"} 7
                 ),
                 ("client_node", "services/client-node/src/metrics.rs"),
                 ("client_node", "crates/task-runner/src/metrics.rs"),
+                ("client_node", "crates/task-runner/src/job_counters.rs"),
                 ("client_node", "crates/task-runner/src/levels.rs"),
             ];
             let is_declared = services.iter().any(|(service, file)| {

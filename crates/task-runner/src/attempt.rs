@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lifecycle::{Assignment, Event, StartFailure, StartStep};
-use model::{Task, TaskGroup, Timestamp};
+use model::{ExitResult, Task, TaskGroup, Timestamp};
 use service_kit::SpanParent;
 use task_drivers::{
     AllocDirs, Driver, Messages, NodeFacts, Recovery, StartError, TaskConfig, TaskDirs, TaskEnv,
@@ -17,6 +17,7 @@ use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
 use crate::identities::{self, Identity, Renewal, RenewedIdentity, TaskUser};
+use crate::job_counters::Count;
 use crate::network::AllocNetwork;
 use crate::task_shared::TaskShared;
 
@@ -85,8 +86,10 @@ impl Attempt {
                 metrics
                     .task_start_duration
                     .observe(began.elapsed().as_secs_f64());
+                metrics.jobs.open(&self.assignment, &task);
                 if attempt > 1 {
-                    metrics.allocs_restart.inc();
+                    let jobs = &metrics.jobs;
+                    jobs.count(Count::Restart, &self.assignment, &task);
                 }
                 let _ = answers.send(Event::Started { task, attempt }).await;
                 self.wait(driver.as_ref(), held, &answers).await;
@@ -294,11 +297,14 @@ impl Attempt {
                 self.wait(driver.as_ref(), held, &answers).await;
                 return;
             }
-            Ok((_, Recovery::Exited(exit))) => Event::Exited {
-                task,
-                attempt,
-                exit,
-            },
+            Ok((_, Recovery::Exited(exit))) => {
+                self.count_exit(&exit);
+                Event::Exited {
+                    task,
+                    attempt,
+                    exit,
+                }
+            }
             Ok((_, Recovery::NotFound { reason })) | Err(reason) => {
                 self.context.metrics.tasks_lost.inc();
                 warn!(id = %self.id, reason, "task not recovered");
@@ -332,14 +338,17 @@ impl Attempt {
         self.context.metrics.tasks_running.dec();
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         let event = match ended {
-            Ok(exit) => Event::Exited {
-                task,
-                attempt,
-                exit,
-            },
+            Ok(exit) => {
+                self.count_exit(&exit);
+                Event::Exited {
+                    task,
+                    attempt,
+                    exit,
+                }
+            }
             Err(error) => {
                 let message = service_kit::run::chain(&error);
-                let exit = model::ExitResult {
+                let exit = ExitResult {
                     code: -1,
                     message,
                     ..Default::default()
@@ -352,6 +361,13 @@ impl Attempt {
             }
         };
         let _ = answers.send(event).await;
+    }
+
+    fn count_exit(&self, exit: &ExitResult) {
+        if exit.oom_killed {
+            let jobs = &self.context.metrics.jobs;
+            jobs.count(Count::OomKilled, &self.assignment, &self.id.task);
+        }
     }
 
     /// Runs an operation of the driver, and sends its messages as events meanwhile.

@@ -33,6 +33,7 @@ pub mod exec;
 pub mod file_system;
 pub mod handle;
 mod identities;
+mod job_counters;
 pub mod leftovers;
 pub mod levels;
 pub mod measurement;

@@ -5,6 +5,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::job_counters::JobCounters;
+
 /// Bucket bounds of a task's start, in seconds: a process takes milliseconds, fetching an image may
 /// take minutes.
 const START_SECONDS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -13,9 +15,8 @@ const START_SECONDS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     pub tasks_running: Gauge,
-    pub allocs_complete: Counter,
-    pub allocs_failed: Counter,
-    pub allocs_restart: Counter,
+    /// By job, group and task.
+    pub jobs: JobCounters,
     pub task_starts: Counter,
     pub task_start_failures: Counter,
     pub task_start_duration: Histogram,
@@ -30,9 +31,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             tasks_running: Gauge::default(),
-            allocs_complete: Counter::default(),
-            allocs_failed: Counter::default(),
-            allocs_restart: Counter::default(),
+            jobs: JobCounters::default(),
             task_starts: Counter::default(),
             task_start_failures: Counter::default(),
             task_start_duration: Histogram::new(START_SECONDS),
@@ -52,17 +51,6 @@ impl Metrics {
         let mut counter = |name: &str, help: &str, metric: &Counter| {
             registry.register(name, help, metric.clone());
         };
-        counter(
-            "allocs_complete",
-            "Allocations that completed",
-            &all.allocs_complete,
-        );
-        counter(
-            "allocs_failed",
-            "Allocations that failed",
-            &all.allocs_failed,
-        );
-        counter("allocs_restart", "Task restarts", &all.allocs_restart);
         counter("task_starts", "Task starts", &all.task_starts);
         counter(
             "task_start_failures",
@@ -95,6 +83,7 @@ impl Metrics {
             Unit::Seconds,
             all.task_start_duration.clone(),
         );
+        registry.register_collector(Box::new(all.jobs.clone()));
         all
     }
 }

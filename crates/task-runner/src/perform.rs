@@ -14,6 +14,7 @@ use crate::attempt::Attempt;
 use crate::context::Context;
 use crate::csi_volumes::Ensured;
 use crate::handle::Progress;
+use crate::job_counters::Count;
 use crate::leftovers::{ATTEMPT_RETRY_PAUSE, REMOVE_TRIES, remove_attempt};
 use crate::network::AllocNetwork;
 use crate::runner::Runner;
@@ -282,13 +283,18 @@ impl Runner {
 
     pub(crate) fn report(&mut self) {
         let client = self.client();
+        let (jobs, assignment) = (&self.inputs.context.metrics.jobs, self.state.assignment());
+        for (task, state) in client.task_states.iter() {
+            if state.failed && self.record.has_failed_now(task) {
+                jobs.count(Count::TaskFailed, assignment, task);
+            }
+        }
         if self.record.is_new(client.status) {
-            let metrics = &self.inputs.context.metrics;
             match client.status {
-                ClientStatus::Complete => metrics.allocs_complete.inc(),
-                ClientStatus::Failed => metrics.allocs_failed.inc(),
-                _ => 0,
-            };
+                ClientStatus::Complete => jobs.count(Count::Complete, assignment, ""),
+                ClientStatus::Failed => jobs.count(Count::Failed, assignment, ""),
+                _ => {}
+            }
             debug!(
                 status = client.status.as_str(),
                 "the client status of the allocation has changed"

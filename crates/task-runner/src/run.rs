@@ -63,12 +63,12 @@ pub fn spawn(
         network,
         volumes: Arc::default(),
     };
-    let status = machine.client().status;
+    let client = machine.client();
     let runner = Runner {
         inputs: Arc::new(inputs),
         state: RunnerState::new(start.assignment, machine, context.ids.rng()),
         effects: Effects::new(start.leftovers),
-        record: Record::new(progress, status),
+        record: Record::new(progress, &client),
     };
     let (predecessors, is_contacted) = (start.predecessors, start.is_contacted);
     let queues = Queues {

@@ -1,11 +1,11 @@
 //! State of an allocation's runner.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lifecycle::{AllocRunner, AllocState, Assignment, Boot, Effect, Event, NoProcess, Now};
-use model::{AllocId, ClientStatus};
+use model::{AllocClient, AllocId, ClientStatus};
 use rand::rngs::StdRng;
 use task_drivers::{Driver, DriverAddress, NodeFacts, TaskId};
 use tokio::sync::{mpsc, watch};
@@ -123,15 +123,19 @@ pub(crate) struct Record {
     is_kept: bool,
     is_collected: bool,
     last_status: ClientStatus,
+    failed_tasks: HashSet<String>,
 }
 
 impl Record {
-    pub(crate) fn new(progress: watch::Sender<Progress>, status: ClientStatus) -> Self {
+    /// `client`: the state that an earlier run of the agent reported, or of a new allocation.
+    pub(crate) fn new(progress: watch::Sender<Progress>, client: &AllocClient) -> Self {
+        let failed = client.task_states.iter().filter(|(_, state)| state.failed);
         Self {
             progress,
             is_kept: true,
             is_collected: false,
-            last_status: status,
+            last_status: client.status,
+            failed_tasks: failed.map(|(task, _)| task.to_string()).collect(),
         }
     }
 
@@ -165,6 +169,11 @@ impl Record {
     /// Remembers a client status; returns whether it differs from the last one.
     pub(crate) fn is_new(&mut self, status: ClientStatus) -> bool {
         std::mem::replace(&mut self.last_status, status) != status
+    }
+
+    /// Remembers a failed task; returns whether it had not failed before.
+    pub(crate) fn has_failed_now(&mut self, task: &str) -> bool {
+        self.failed_tasks.insert(task.to_owned())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runners: reports after a restart, and the removal of leftover attempts.
 
+mod out_of_memory;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

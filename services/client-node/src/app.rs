@@ -229,6 +229,8 @@ impl App {
 
     fn assemble(config: Config, opened: Opened, parts: Parts) -> Self {
         let machine = parts.machine;
+        let jobs = &parts.metrics.tasks.jobs;
+        jobs.set_alloc_ids(config.publish_allocation_metrics);
         let alloc_dir = opened.alloc_dir.as_deref();
         let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir, None);
         let gateways = Arc::new(parts.gateways);

@@ -72,6 +72,41 @@ async fn reserved_resources_the_machine_and_tasks_are_measured_under_both_names(
     node.stop().await;
 }
 
+#[tokio::test]
+async fn restarts_and_failures_of_a_task_are_counted_by_job_under_both_names() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    let gateway = Gateway::start(&cluster).await;
+    let mut config = place.config(&[&gateway.address]);
+    config.telemetry.nomad_metric_names = true;
+    let node = Running::start(config).await;
+    let mut job = service("exit 3");
+    job.task_groups[0].tasks[0].restart.attempts = 1;
+    let id = cluster.assign(1, &job);
+    cluster.until(id, ClientStatus::Failed).await;
+    let text = scrape(node.metrics).await.unwrap();
+    let group = format!(
+        "namespace=\"default\",job=\"{}\",task_group=\"web\"",
+        job.id
+    );
+    let task = format!("{group},task=\"server\"");
+    for (family, labels, want) in [
+        ("allocs_restart", &task, 1.0),
+        ("allocs_oom_killed", &task, 0.0),
+        ("tasks_failed", &task, 1.0),
+        ("allocs_failed", &group, 1.0),
+        ("allocs_complete", &group, 0.0),
+    ] {
+        let series = format!("kafila_client_node_{family}_total{{{labels}}}");
+        assert_eq!(value(&text, &series), Some(want), "{series} in {text}");
+    }
+    let labels = text
+        .lines()
+        .find(|line| line.starts_with("nomad_client_allocs_restart{"));
+    assert!(labels.is_some_and(|line| line.contains(&task)), "{text}");
+    node.stop().await;
+}
+
 /// Returns the id of the node in the labels of its metrics.
 fn gateway_node(text: &str) -> &str {
     let (_, after) = text.split_once("node_id=\"").unwrap();

@@ -218,13 +218,22 @@ impl Connection {
             () = tokio::time::sleep(SLOW) => {}
         }
         if !self.has_noted_delay.swap(true, Ordering::Relaxed) {
-            eprintln!(
-                "Waiting for the gateway at {} ({doing}). It may be waiting for etcd: 'kafila operator \
-                 health' tells.",
-                self.address.url
-            );
+            let url = &self.address.url;
+            eprintln!("{}", delay_text(url, doing, self.client.has_connected()));
         }
         sent.await
+    }
+}
+
+/// Returns the report of a long wait.
+fn delay_text(url: &str, doing: &str, has_connected: bool) -> String {
+    if has_connected {
+        format!(
+            "Waiting for the gateway at {url} ({doing}). It may be waiting for etcd: 'kafila operator health' \
+             tells."
+        )
+    } else {
+        format!("Waiting for a connection to the gateway at {url} ({doing}).")
     }
 }
 
@@ -242,5 +251,17 @@ fn config(address: &Address, timeout: Duration, tls: &TlsSettings) -> Config {
         retry: RETRIES,
         metadata: Some(Arc::new(service_kit::channel::add_trace)),
         ..Config::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_connected_gateway_may_be_waiting_for_etcd() {
+        let text = |has_connected| delay_text("http://g:1", "querying jobs", has_connected);
+        assert!(text(true).contains("etcd"), "{}", text(true));
+        assert!(!text(false).contains("etcd"), "{}", text(false));
     }
 }

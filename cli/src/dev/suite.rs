@@ -326,6 +326,8 @@ fn cannot_store(directory: &Path, error: embedded_etcd::Error) -> BoxError {
 /// Adds advice to the error of a gateway that cannot listen.
 fn cannot_listen(address: SocketAddr, error: BoxError) -> BoxError {
     let chain = service_kit::run::chain(error.as_ref());
+    // `kafila dev` has a flag instead of the setting.
+    let chain = chain.replace(" (`listen.grpc`)", "");
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     let mut is_taken = false;
     while let Some(error) = cause {

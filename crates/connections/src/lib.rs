@@ -2,14 +2,15 @@
 //!
 //! Services and nodes open their gRPC sockets here alone, so that a simulation can replace them. In reading
 //! order: [`Network`] is implemented and [`install`]ed by a simulation; [`Listener`] and [`Stream`] are for
-//! servers; [`connect_lazy`] creates a client's channel, [`connect`] a connection, and [`channel_over`] a channel
-//! on one. [`MessageStream`] is a connection inside an RPC.
+//! servers; [`Dial`] creates a client's channel with a time limit for connecting, [`connect_lazy`] one without;
+//! [`connect`] opens a connection, and [`channel_over`] creates a channel on one. [`MessageStream`] is a connection inside an RPC.
 //!
 //! A simulation has none of the other sockets: those of TLS (`tls::connect`), of etcd's TLS and metrics
 //! (`store::socket`, `store::quota`), of checks of services (`task_runner::probe`), of Vault and Consul
 //! (`http_client`), of DNS (`service_dns`), and Unix sockets to supervisors, engines and plugins.
 
 mod connector;
+mod dial;
 mod exchange;
 mod listener;
 mod message_stream;
@@ -25,6 +26,7 @@ use network::installed;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::transport::{Channel, Endpoint};
 
+pub use dial::{ConnectTimeout, Dial};
 pub use exchange::exchange;
 pub use listener::{Accept, Listener};
 pub use message_stream::{Incoming, MESSAGES, MessageStream, Messages};

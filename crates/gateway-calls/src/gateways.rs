@@ -7,6 +7,7 @@
 mod tests;
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -173,8 +174,7 @@ impl Gateways {
             return;
         }
         if let Some(next) = self.lock().order.failed(address) {
-            let message = tls_failure::text(status);
-            let message = message.as_deref().unwrap_or(status.message());
+            let message = problem(status);
             warn!(
                 gateway = address,
                 next, message, "gateway failed; trying another"
@@ -237,9 +237,29 @@ impl Gateways {
 /// Returns the error with the gateway's address, because an operator with several gateways looks for the
 /// one that failed, and with the settings to check if TLS is the reason.
 pub fn naming(address: &str, status: &Status) -> Status {
-    let problem = tls_failure::text(status);
-    let problem = problem.as_deref().unwrap_or(status.message());
-    let message = format!("gateway {address}: {problem}");
+    let message = format!("gateway {address}: {}", problem(status));
     let (details, metadata) = (status.details().to_vec(), status.metadata().clone());
     Status::with_details_and_metadata(status.code(), message, details.into(), metadata)
+}
+
+/// Returns the reason of a failed call.
+fn problem(status: &Status) -> String {
+    /// The message of a broken connection. Source: tonic's channel.
+    const NO_REASON: &str = "transport error";
+    if let Some(text) = tls_failure::text(status) {
+        return text;
+    }
+    match innermost_cause(status) {
+        Some(cause) if status.message() == NO_REASON => format!("the connection broke: {cause}"),
+        _ => status.message().to_owned(),
+    }
+}
+
+/// Returns the innermost cause of `status`; only one that this side made has any.
+fn innermost_cause(status: &Status) -> Option<&(dyn Error + 'static)> {
+    let mut cause = status.source()?;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    Some(cause)
 }

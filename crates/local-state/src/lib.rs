@@ -25,4 +25,4 @@ pub use memory::Memory;
 pub use metrics::Metrics;
 pub use records::{DynamicMeta, NodeState, Restored, Stored, decode};
 pub use state::LocalState;
-pub use storage::{Locked, Opened, Storage, kept_node_id};
+pub use storage::{Locked, Opened, Storage, check_data_dir, kept_node_id};

@@ -169,6 +169,18 @@ impl Opened {
     }
 }
 
+/// Refuses an empty `data_dir`; `None` is a node without one.
+///
+/// # Errors
+/// The setting and its problem.
+pub fn check_data_dir(data_dir: Option<&Path>) -> Result<(), (&'static str, String)> {
+    if data_dir.is_some_and(|path| path.as_os_str().is_empty()) {
+        let problem = "is empty: want a directory, as in /var/lib/kafila";
+        return Err(("data_dir", problem.to_owned()));
+    }
+    Ok(())
+}
+
 /// Returns the id that a node has in its data directory; `None`: it has not run yet.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use model::{LeaderInfo, ProcessInfo, ProcessKey};
-use service_kit::server::{ServeOptions, bind, serve};
+use service_kit::server::{ServeOptions, bind_all, serve};
 use service_kit::{EtcdConfig, Incoming, ListenConfig, Metrics, Transport};
 use store::{
     Client, ElectionMetrics, ElectionOptions, Interest, Leadership, Replica, ReplicaMetrics,
@@ -59,8 +59,7 @@ impl Base {
         transport: Transport,
     ) -> Result<Self, Error> {
         let options = client_options(etcd)?;
-        let grpc = bind(listen.grpc).await?;
-        let metrics_http = bind(listen.metrics).await?;
+        let (grpc, metrics_http) = bind_all(listen).await?;
         let bound = grpc.local_addr().map_err(Error::Address)?;
         let address = transport.advertised(listen, bound)?;
         let etcd_tls = options.tls.clone();

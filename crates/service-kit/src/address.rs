@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Result<String, String> {
     let text = text.trim().trim_end_matches('/');
     let refuse = |why: &str| {
         Err(format!(
-            "{text:?} is not an address: {why}, as in http://10.0.0.1:2379 or 10.0.0.1:2379"
+            "{text:?} is not an address: {why}; want http://HOST:PORT, https://HOST:PORT or HOST:PORT"
         ))
     };
     let full = match text.split_once("://") {
@@ -28,12 +28,23 @@ pub fn parse(text: &str) -> Result<String, String> {
         return refuse("it needs a host");
     }
     if uri.port_u16().is_none() {
-        return refuse("it needs a port");
+        return match port_text(&uri) {
+            "" => refuse("it needs a port"),
+            port => refuse(&format!("its port {port:?} is not a number up to 65535")),
+        };
     }
     if uri.path() != "/" || uri.query().is_some() {
         return refuse("nothing follows the port");
     }
     Ok(full)
+}
+
+/// Returns what follows the host, without the colon.
+fn port_text(uri: &Uri) -> &str {
+    let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+    let (_, address) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let rest = address.strip_prefix(uri.host().unwrap_or_default());
+    rest.unwrap_or_default().trim_start_matches(':')
 }
 
 /// A list of addresses: a TOML array, or a text with commas.
@@ -110,7 +121,10 @@ mod tests {
             ("http://foo", "needs a port"),
             ("unix:///run/x", "begins with http"),
             (":4646", "needs a host"),
-            ("foo:99999", "needs a"),
+            ("foo:99999", "port \"99999\" is not a number"),
+            ("10.0.0.1:abc", "port \"abc\" is not a number"),
+            ("[::1]:abc", "port \"abc\" is not a number"),
+            ("foo:1x", "; want http://HOST:PORT"),
             ("http://foo:1/v1", "nothing follows"),
         ] {
             let message = parse(text).unwrap_err();

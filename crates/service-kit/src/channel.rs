@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use connections::{ByteStream, MessageStream};
+use connections::{ByteStream, Dial, MessageStream};
 use tonic::metadata::{AsciiMetadataValue, MetadataMap};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -62,7 +62,7 @@ pub fn connect_lazy(address: &str) -> Result<TracedChannel, BadAddress> {
             address: address.to_owned(),
         });
     }
-    let channel = connections::connect_lazy(&endpoint);
+    let channel = Dial::within(CONNECT_TIMEOUT).connect_lazy(&endpoint);
     Ok(InterceptedService::new(channel, TraceInterceptor))
 }
 
@@ -74,7 +74,7 @@ pub fn connect_lazy_with(
     address: &str,
     connector: tls::Connector,
 ) -> Result<TracedChannel, BadAddress> {
-    let channel = endpoint(address)?.connect_with_connector_lazy(connector);
+    let channel = Dial::within(CONNECT_TIMEOUT).connect_lazy_with(&endpoint(address)?, connector);
     Ok(InterceptedService::new(channel, TraceInterceptor))
 }
 
@@ -114,7 +114,6 @@ fn endpoint(address: &str) -> Result<Endpoint, BadAddress> {
     };
     let endpoint = Endpoint::from_shared(address.to_owned()).map_err(bad)?;
     Ok(endpoint
-        .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)

@@ -20,6 +20,7 @@ use crate::access::{AccessLayer, AccessMetrics};
 use crate::incoming::Incoming;
 use crate::metrics::Metrics;
 use crate::rpc::{RpcLayer, RpcMetrics};
+use crate::settings::ListenConfig;
 
 /// The interval of probes on an idle connection, and the time limit of the answer: a vanished peer
 /// is noticed within 20 s, for two packets a connection every 10 s.
@@ -34,6 +35,13 @@ const MAX_STREAMS: u32 = 1_024;
 pub enum ServeError {
     #[error("cannot listen on {address}")]
     Bind {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot listen on {address} (`{setting}`)")]
+    BindSetting {
+        setting: &'static str,
         address: SocketAddr,
         #[source]
         source: io::Error,
@@ -69,6 +77,25 @@ pub async fn bind(address: SocketAddr) -> Result<Listener, ServeError> {
     connections::bind(address)
         .await
         .map_err(|source| ServeError::Bind { address, source })
+}
+
+/// Binds the listeners of gRPC and of metrics.
+///
+/// # Errors
+/// An address is taken or not this machine's; the error names the setting.
+pub async fn bind_all(listen: &ListenConfig) -> Result<(Listener, Listener), ServeError> {
+    let grpc = bind_setting("listen.grpc", listen.grpc).await?;
+    let metrics = bind_setting("listen.metrics", listen.metrics).await?;
+    Ok((grpc, metrics))
+}
+
+async fn bind_setting(setting: &'static str, address: SocketAddr) -> Result<Listener, ServeError> {
+    let bound = connections::bind(address).await;
+    bound.map_err(|source| ServeError::BindSetting {
+        setting,
+        address,
+        source,
+    })
 }
 
 /// Serves `routes`, health and reflection until drained, then ends: new connections are refused at
@@ -216,6 +243,25 @@ mod tests {
         metrics: Metrics,
         drain: CancellationToken,
         server: tokio::task::JoinHandle<Result<(), ServeError>>,
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_named_with_its_setting() {
+        let taken = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let address = taken.local_addr().unwrap();
+        let grpc = ListenConfig {
+            grpc: address,
+            ..ListenConfig::default()
+        };
+        let metrics = ListenConfig {
+            metrics: address,
+            ..ListenConfig::default()
+        };
+        for (listen, setting) in [(grpc, "listen.grpc"), (metrics, "listen.metrics")] {
+            let error = bind_all(&listen).await.err().expect("the address is taken");
+            let expected = format!("cannot listen on {address} (`{setting}`)");
+            assert_eq!(error.to_string(), expected);
+        }
     }
 
     async fn start(grace: Duration) -> Running {

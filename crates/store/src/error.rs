@@ -25,8 +25,8 @@ pub enum Error {
         source: Cause,
     },
     /// Carried out, not carried out, or still under way: a write has to be resolved first
-    /// ([`crate::Writer::resolve`]).
-    #[error("etcd gave no answer to the request to {doing}: it may have been carried out")]
+    /// ([`crate::Writer::resolve`]). A read changes nothing.
+    #[error("etcd gave no answer to the request to {doing}{}", outcome(doing))]
     Unknown {
         doing: &'static str,
         /// `None`: the deadline passed.
@@ -133,6 +133,20 @@ impl Error {
             },
             Class::Refused => Self::Refused { doing, source },
         }
+    }
+}
+
+/// Returns the end of the message about a request without an answer.
+fn outcome(doing: &str) -> &'static str {
+    /// First words of requests that change nothing.
+    const READS: [&str; 9] = [
+        "connect", "count", "list", "look", "probe", "read", "replay", "save", "watch",
+    ];
+    let verb = doing.split(' ').next().unwrap_or_default();
+    if READS.contains(&verb) {
+        ""
+    } else {
+        ": it may have been carried out"
     }
 }
 
@@ -346,6 +360,25 @@ mod tests {
         // Not retried at once: the caller hears of it.
         assert!(!full.is_retriable() && !full.is_unknown());
         assert!(matches!(of("too many requests"), Error::Refused { .. }));
+    }
+
+    #[test]
+    fn only_a_write_may_have_been_carried_out() {
+        for (doing, is_write) in [
+            ("commit a transaction", true),
+            ("resign", true),
+            ("grant a lease", true),
+            ("defragment a member", true),
+            ("list the store", false),
+            ("read a key", false),
+            ("watch", false),
+            ("save a snapshot", false),
+        ] {
+            let source = None;
+            let text = Error::Unknown { doing, source }.to_string();
+            assert!(text.contains(doing), "{text}");
+            assert_eq!(text.contains("carried out"), is_write, "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use connections::Dial;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::uri::PathAndQuery;
@@ -54,6 +55,19 @@ pub(crate) struct Gateway {
     position: usize,
     pub(crate) address: String,
     channel: Channel,
+    dial: Dial,
+}
+
+impl Gateway {
+    /// Returns the error of a call without an answer within `limit`.
+    fn late(&self, path: &'static str, limit: Duration) -> Error {
+        if self.dial.has_connected() {
+            Error::silent(path, &self.address, limit)
+        } else {
+            // Nothing was sent.
+            Error::unconnected(path, &self.address, limit)
+        }
+    }
 }
 
 impl fmt::Debug for Client {
@@ -76,16 +90,18 @@ impl Client {
         let mut gateways = Vec::new();
         for (position, address) in urls.into_iter().enumerate() {
             let endpoint = endpoint(&address)?;
+            let dial = Dial::within(CONNECT_TIMEOUT);
             let channel = match &connector {
                 Some(connector) if address.starts_with("https://") => {
-                    endpoint.connect_with_connector_lazy(connector.clone())
+                    dial.connect_lazy_with(&endpoint, connector.clone())
                 }
-                _ => connections::connect_lazy(&endpoint),
+                _ => dial.connect_lazy(&endpoint),
             };
             gateways.push(Gateway {
                 position,
                 address,
                 channel,
+                dial,
             });
         }
         Ok(Self {
@@ -107,6 +123,12 @@ impl Client {
 
     pub fn config(&self) -> &Config {
         &self.shared.config
+    }
+
+    /// Tells whether there has ever been a connection to a gateway.
+    pub fn has_connected(&self) -> bool {
+        let mut gateways = self.shared.gateways.iter();
+        gateways.any(|gateway| gateway.dial.has_connected())
     }
 
     /// Tells whether the server is ready: a gateway, or any other service or node at the address.
@@ -191,11 +213,13 @@ impl Client {
         loop {
             let gateway = self.gateway().clone();
             let limit = attempts.timeout(Instant::now());
-            let status = match self.attempt(&gateway, path, message.clone(), limit).await {
-                Ok(answer) => return Ok((gateway.address, answer)),
-                Err(status) => status,
+            let attempt = self.attempt(&gateway, path, message.clone(), limit);
+            // The request's own timeout begins when there is a connection.
+            let error = match tokio::time::timeout(limit, attempt).await {
+                Ok(Ok(answer)) => return Ok((gateway.address, answer)),
+                Ok(Err(status)) => Error::new(path, &gateway.address, status, limit),
+                Err(_) => gateway.late(path, limit),
             };
-            let error = Error::new(path, &gateway.address, status, limit);
             if error.is_failover() {
                 self.leave(&gateway);
             }
@@ -277,7 +301,7 @@ impl Client {
         let error = match tokio::time::timeout(limit, opening).await {
             Ok(Ok(stream)) => return Ok((gateway, stream.into_inner())),
             Ok(Err(status)) => Error::new(path, &gateway.address, status, limit),
-            Err(_) => Error::silent(path, &gateway.address, limit),
+            Err(_) => gateway.late(path, limit),
         };
         if error.is_failover() {
             self.leave(&gateway);
@@ -306,7 +330,6 @@ fn endpoint(address: &str) -> Result<Endpoint, InvalidAddress> {
         problem: "it is not a URI".to_owned(),
     })?;
     Ok(endpoint
-        .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE)
         .keep_alive_while_idle(true)

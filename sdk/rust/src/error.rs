@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use connections::ConnectTimeout;
 use proto::v1::{ErrorDetail, FieldViolation};
 use tonic::{Code, Status};
 
@@ -45,6 +46,17 @@ impl Error {
             rpc,
             address: address.to_owned(),
             kind: Kind::Timeout { after },
+        }
+    }
+
+    /// There was no connection to the gateway within `limit`.
+    pub(crate) fn unconnected(rpc: &'static str, address: &str, limit: Duration) -> Self {
+        Self {
+            rpc,
+            address: address.to_owned(),
+            kind: Kind::Unreachable {
+                problem: ConnectTimeout(limit).to_string(),
+            },
         }
     }
 

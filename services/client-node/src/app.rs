@@ -21,7 +21,7 @@ use lifecycle::Limits;
 use local_state::{CertificateFiles, Memory, Opened, Restored, Storage};
 use model::Node;
 use node_introduction::{Joining, Renewal};
-use service_kit::server::bind;
+use service_kit::server::bind_all;
 use service_kit::{IdSource, TracedChannel, Transport};
 use task_drivers::NodeFacts;
 use task_runner::levels::{Levels, Source, read_usage};
@@ -129,8 +129,7 @@ impl App {
         let vault = open_vault(&config)?;
         let consul = consul::open(&config)?;
         let dns = names::bind(&config.dns).await?;
-        let grpc = bind(config.listen.grpc).await?;
-        let metrics_http = bind(config.listen.metrics).await?;
+        let (grpc, metrics_http) = bind_all(&config.listen).await?;
         let bound = grpc.local_addr().map_err(Error::Address)?;
         config.listen.advertised(bound)?;
         let locked = storage.lock(metrics.local_state.clone()).await?;

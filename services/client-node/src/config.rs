@@ -170,6 +170,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let sections = [
             ("", self.fingerprint().check()),
+            ("", local_state::check_data_dir(self.data_dir.as_deref())),
             ("drivers.exec.", self.drivers.exec.check()),
             ("drivers.docker.", self.drivers.docker.check()),
             ("drivers.podman.", self.drivers.podman.check()),
@@ -309,7 +310,8 @@ mod tests {
     fn settings_that_gateways_refuse_are_refused_at_start() {
         assert!(Config::default().check().is_ok());
         type Change = fn(&mut Config);
-        let table: [(&str, Change); 10] = [
+        let table: [(&str, Change); 11] = [
+            ("data_dir", |it| it.data_dir = Some(PathBuf::new())),
             ("node_pool", |it| it.node_pool = "a b".to_owned()),
             ("node_pool", |it| it.node_pool = "all".to_owned()),
             ("datacenter", |it| it.datacenter.clear()),

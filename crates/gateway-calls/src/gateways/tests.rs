@@ -1,5 +1,6 @@
 //! Failover between gateways, and waits between retries.
 
+use proto::internal::v1::HeartbeatRequest;
 use tonic::Code;
 
 use super::*;
@@ -114,8 +115,8 @@ async fn a_heartbeat_never_goes_to_the_same_gateway_twice_in_a_row_while_there_a
     assert_eq!(address, "http://a:1", "there is no other");
 }
 
-#[tokio::test]
-async fn the_addresses_of_a_node_with_tls_begin_with_https() {
+/// Returns a transport with TLS.
+fn encrypted() -> service_kit::Transport {
     let folder = tempfile::tempdir().unwrap();
     let ca_file = folder.path().join("ca.pem");
     let request = pki::NodeAuthorityRequest {
@@ -129,9 +130,13 @@ async fn the_addresses_of_a_node_with_tls_begin_with_https() {
     };
     let authority = pki::create_node_authority(&request, moment).unwrap();
     std::fs::write(&ca_file, authority.certificate_pem).unwrap();
-    let transport = service_kit::Transport::without_certificate(&ca_file, "global").unwrap();
+    service_kit::Transport::without_certificate(&ca_file, "global").unwrap()
+}
+
+#[tokio::test]
+async fn the_addresses_of_a_node_with_tls_begin_with_https() {
     let configured = strings(&["http://a:1", "https://b:1"]);
-    let gateways = Gateways::new(configured, IdSource::seeded(1), transport);
+    let gateways = Gateways::new(configured, IdSource::seeded(1), encrypted());
     assert_eq!(asked(&gateways), "https://a:1");
     gateways.refused("https://a:1", &Status::unavailable("gone"));
     assert_eq!(asked(&gateways), "https://b:1");
@@ -166,4 +171,28 @@ async fn a_plaintext_node_gets_the_names_of_the_settings_for_tls() {
     let own = format!("controller http://c:1: {REFUSAL}");
     let quoted = naming("http://a:1", &Status::unavailable(&own));
     assert_eq!(quoted.message(), format!("gateway http://a:1: {own}"));
+}
+
+#[tokio::test]
+async fn an_error_without_a_connection_names_the_time_limit() {
+    // The system accepts connections, and nothing answers the TLS handshake.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}", listener.local_addr().unwrap());
+    let gateways = Gateways::new(vec![address.clone()], IdSource::seeded(1), encrypted());
+    let called = gateways
+        .call(async |mut client: Client| client.heartbeat(HeartbeatRequest::default()).await)
+        .await;
+    let status = called.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    let expected = format!("gateway {address}: no connection within 2s");
+    assert_eq!(status.message(), expected);
+}
+
+#[test]
+fn a_broken_connection_has_its_cause() {
+    let mut status = Status::unknown("transport error");
+    status.set_source(std::sync::Arc::new(std::io::Error::other("reset by peer")));
+    let named = naming("http://a:1", &status);
+    let expected = "gateway http://a:1: the connection broke: reset by peer";
+    assert_eq!(named.message(), expected);
 }

@@ -73,7 +73,7 @@ impl Election {
                     warn!(
                         service = self.options.service,
                         error = error.chain(),
-                        "cannot campaign"
+                        "not a candidate for leader; retrying"
                     );
                     tokio::select! {
                         () = drain.cancelled() => return None,
@@ -234,7 +234,7 @@ impl Election {
                 warn!(
                     service = self.options.service,
                     error = error.chain(),
-                    "cannot resign"
+                    "the next leader may have to wait for the end of the lease"
                 );
                 false
             }

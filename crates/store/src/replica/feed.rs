@@ -79,7 +79,7 @@ impl Feed {
                     warn!(reason, index = self.index(), "listing the store again");
                 }
                 Err(error) => {
-                    warn!(error = error.chain(), "cannot list the store");
+                    warn!(error = error.chain(), "the replica is not fed; retrying");
                     self.measure_silence();
                     tokio::select! {
                         () = drain.cancelled() => return,

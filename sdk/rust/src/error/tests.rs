@@ -117,3 +117,17 @@ fn a_failed_connection_has_its_reason() {
     let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
     assert_eq!(error(status).message(), "connection refused");
 }
+
+#[test]
+fn a_connection_that_took_too_long_never_was_one() {
+    let limit = Duration::from_secs(2);
+    let status = Status::from_error(Box::new(ConnectError(Box::new(ConnectTimeout(limit)))));
+    for error in [
+        error(status),
+        Error::unconnected("/kafila.v1.Jobs/Get", "http://g:1", limit),
+    ] {
+        assert!(matches!(error.kind(), Kind::Unreachable { .. }), "{error}");
+        assert_eq!(error.message(), "no connection within 2s");
+        assert!(error.is_transient() && !error.may_have_happened());
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use kafila_client::{Code, WaitError, v1};
+use kafila_client::{Client, Code, Config, Kind, RetryPolicy, Tls, WaitError, v1};
 use proto::status::exhausted;
 use tonic::Status;
 
@@ -237,4 +237,32 @@ async fn a_wait_ends_in_time() {
     let error = client.wait_for_evaluation("e", Duration::ZERO).await;
     let error = error.unwrap_err();
     assert!(matches!(error, WaitError::Timeout(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_gateway_without_a_connection_is_unreachable_within_the_timeout() {
+    // The system accepts connections, and nothing answers the TLS handshake.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = Client::new(Config {
+        gateways: vec![format!("https://{}", listener.local_addr().unwrap())],
+        tls: Tls {
+            skip_verify: true,
+            ..Tls::default()
+        },
+        timeout: Duration::from_millis(200),
+        attempt_timeout: Duration::from_millis(200),
+        retry: RetryPolicy {
+            wait_for_gateway: false,
+            ..RetryPolicy::default()
+        },
+        ..Config::default()
+    })
+    .unwrap();
+    let began = std::time::Instant::now();
+    let error = client.jobs().get(job("web")).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(2), "{error}");
+    assert!(matches!(error.kind(), Kind::Unreachable { .. }), "{error}");
+    let message = error.message();
+    assert!(message.starts_with("no connection within "), "{message}");
+    assert!(!client.has_connected());
 }

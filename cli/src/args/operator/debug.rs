@@ -13,8 +13,8 @@ pub struct Debug {
     /// The archive, which must not exist [default: kafila-debug-TIME.tar.gz in the current directory]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Capture the state of the cluster and the metrics again and again for this time; Ctrl-C ends it
-    /// earlier [default: capture once]
+    /// Capture the state of the cluster and the metrics at the start and after each interval of this time;
+    /// Ctrl-C ends it earlier [default: capture once]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Time between two captures [default: 30s, or the duration if that is shorter]

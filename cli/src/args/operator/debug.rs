@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::args::values::duration;
+use crate::args::values::{duration, whole};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -24,7 +24,7 @@ pub struct Debug {
     #[arg(long = "metrics", value_name = "HOST:PORT", action = ArgAction::Append)]
     pub metrics: Vec<String>,
     /// Most nodes whose logs are read: those with the newest failed allocations first
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     pub max_nodes: usize,
     /// Log file on this machine, whose last MiB is added; repeatable
     #[arg(long = "log-file", value_name = "FILE", action = ArgAction::Append)]

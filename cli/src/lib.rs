@@ -267,7 +267,7 @@ fn empty_value(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let is_given = words.iter().any(is_empty);
     // Clap lists the values of an argument that has a list of them.
     let has_list = error.get(ContextKind::ValidValue).is_some();
-    if !is_given || has_list || text(ContextKind::InvalidValue)? != "" {
+    if !is_given || has_list || !text(ContextKind::InvalidValue)?.is_empty() {
         return None;
     }
     let problem = args::values::EMPTY;

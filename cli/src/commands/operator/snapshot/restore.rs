@@ -21,8 +21,8 @@ pub(super) async fn run(context: &Context, args: &Restore) -> Result<Exit, Error
     if entries.is_ok_and(|mut entries| entries.next().is_some()) {
         let directory = args.data_dir.display();
         return Err(Error::text(format!(
-            "Error restoring {}: {directory} exists already and is not empty, perhaps from an earlier restore. Name a new \
-             directory with -data-dir, or move this one away if no member of etcd uses it.",
+            "Error restoring {}: {directory} exists already and is not empty, perhaps from an earlier \
+             restore.\nName a new directory with -data-dir, or move this one away if no member of etcd uses it.",
             args.file.display()
         )));
     }

@@ -26,7 +26,7 @@ pub mod service;
 pub mod services;
 pub mod system;
 pub mod tls;
-mod values;
+pub(crate) mod values;
 pub mod var;
 pub mod volume;
 

@@ -233,6 +233,7 @@ fn unsupported(error: &clap::Error, line: &Normalised) -> Option<String> {
         ErrorKind::InvalidSubcommand => unsupported::of_command(&line.words),
         // clap's own text, "no more were expected", sounds like a wrong number of values.
         ErrorKind::TooManyValues => switch_with_value(error),
+        ErrorKind::InvalidValue => empty_value(error, &line.words),
         ErrorKind::UnknownArgument => match error.get(ContextKind::InvalidArg)? {
             ContextValue::String(flag) => unsupported::of_flag(&line.command, flag),
             _ => None,
@@ -251,6 +252,27 @@ fn switch_with_value(error: &clap::Error) -> Option<String> {
     let value = text(ContextKind::InvalidValue)?;
     Some(format!(
         "The flag -{flag} takes no value, but was given {value:?}: write -{flag}, or leave it out."
+    ))
+}
+
+/// Returns the message for an empty value, as in `-data-dir=`: clap's own text says that there is none.
+/// `None` if there is none.
+fn empty_value(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg)?;
+    let is_empty = |word: &OsString| word.is_empty() || word.as_encoded_bytes().ends_with(b"=");
+    let is_given = words.iter().any(is_empty);
+    // Clap lists the values of an argument that has a list of them.
+    let has_list = error.get(ContextKind::ValidValue).is_some();
+    if !is_given || has_list || !text(ContextKind::InvalidValue)?.is_empty() {
+        return None;
+    }
+    let problem = args::values::EMPTY;
+    Some(format!(
+        "error: invalid value '' for '{argument}': {problem}"
     ))
 }
 

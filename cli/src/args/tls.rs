@@ -54,7 +54,7 @@ pub struct Output {
 #[command(after_help = CA_CREATE_EXAMPLES)]
 pub struct CaCreate {
     /// Validity in days
-    #[arg(long, value_name = "DAYS", default_value_t = 1_825)]
+    #[arg(long, value_name = "DAYS", default_value_t = 1_825, value_parser = super::values::days)]
     pub days: u32,
     /// Common name of the CA, for people [default: Kafila CA, or Kafila node CA]
     #[arg(long, value_name = "NAME")]
@@ -134,7 +134,7 @@ pub struct CertCreate {
     #[arg(long, value_name = "REGION", default_value = "global")]
     pub region: String,
     /// Validity in days
-    #[arg(long, value_name = "DAYS", default_value_t = 365)]
+    #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = super::values::days)]
     pub days: u32,
     /// Certificate of the CA
     #[arg(long, value_name = "FILE", default_value = CA_FILE)]
@@ -146,7 +146,7 @@ pub struct CertCreate {
     #[arg(long, value_name = "NAME")]
     pub additional_dnsname: Vec<String>,
     /// An IP address of the server. May be repeated
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = super::values::ip_address)]
     pub additional_ipaddress: Vec<IpAddr>,
     #[command(flatten)]
     pub output: Output,

@@ -1,6 +1,6 @@
 //! Parsers of flag values, with messages that show a valid one.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,13 +8,16 @@ use std::time::Duration;
 /// The smallest timeout: messages about timeouts are in milliseconds.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
+/// The problem of an empty value.
+pub(crate) const EMPTY: &str = "the value is empty; is a variable of the shell unset?";
+
 /// Parses an ID, its prefix, or a name.
 ///
 /// An empty one is a prefix of everything: in `kafila job stop -yes "$JOB"` with an unset variable it
 /// would match the only job.
 pub(crate) fn id(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("the value is empty; is a variable of the shell unset?".to_owned());
+        return Err(EMPTY.to_owned());
     }
     Ok(text.to_owned())
 }
@@ -70,6 +73,18 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Parses an IP address.
+pub(crate) fn ip_address(text: &str) -> Result<IpAddr, String> {
+    text.parse()
+        .map_err(|_| "expected an IP address, for example 10.0.0.1".to_owned())
+}
+
+/// Parses a number of days.
+pub(crate) fn days(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| "expected a whole number of days, for example 365".to_owned())
+}
+
 /// Parses the number of nodes of `kafila dev`.
 pub(crate) fn nodes(text: &str) -> Result<u16, String> {
     let nodes = text.parse().ok().filter(|it| (1..=100).contains(it));
@@ -104,6 +119,15 @@ mod tests {
         );
         assert!(listen("127.0.0.1:5646").is_ok());
         assert!(listen(":5646").unwrap_err().contains("127.0.0.1:5646"));
+        assert!(ip_address("::1").is_ok());
+        assert!(ip_address("abc").unwrap_err().contains("10.0.0.1"));
+        assert_eq!(days("30"), Ok(30));
+        for text in ["abc", "-1", "", "5000000000"] {
+            assert!(
+                days(text).unwrap_err().contains("for example 365"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

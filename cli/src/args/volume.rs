@@ -202,7 +202,7 @@ pub struct SnapshotList {
     #[arg(long = "plugin", visible_alias = "plugin-id", value_name = "PLUGIN", value_parser = super::values::id)]
     pub plugin_id: String,
     /// Largest number of snapshots
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = super::values::whole::<u32>)]
     pub per_page: u32,
     /// Token of the page to show, from the page before
     #[arg(long, value_name = "TOKEN", default_value = "")]

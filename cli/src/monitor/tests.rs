@@ -222,7 +222,7 @@ fn a_batch_job_that_does_not_fit_ends_at_once_with_the_reasons() {
         "      * Resources exhausted on 2 nodes",
         "      * Class \"big\" exhausted on 2 nodes",
         "      * Dimension \"memory\" exhausted on 2 nodes",
-        "      * Task \"server\" wanted 512 MiB of memory in all",
+        "      * Task \"server\" wanted 512 MiB of memory in all: 256 MiB of memory for each of 2 allocations",
         "      -> Loosen the constraint, or give a node what it asks for: 'kafila node status \
          -verbose NODE' lists attributes and meta",
         "      -> Ask for less memory, stop other jobs, or add a node: 'kafila node status NODE' \

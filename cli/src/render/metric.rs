@@ -60,16 +60,37 @@ pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
             (wanted.cpu_mhz, "MHz of cpu"),
             (wanted.memory_mib, "MiB of memory"),
         ];
-        let amounts = amounts.iter().filter(|(amount, _)| *amount > 0);
-        let amounts: Vec<_> = amounts
-            .map(|(amount, unit)| format!("{amount} {unit}"))
-            .collect();
+        let amounts = amounts.into_iter().filter(|(amount, _)| *amount > 0);
+        let amounts: Vec<_> = amounts.collect();
         if !amounts.is_empty() {
-            let (task, amounts) = (printable(task), amounts.join(" and "));
-            lines.push(format!("* Task \"{task}\" wanted {amounts} in all"));
+            let (task, wanted) = (printable(task), with_share(&amounts, failures(metric)));
+            lines.push(format!("* Task \"{task}\" wanted {wanted}"));
         }
     }
     lines
+}
+
+/// Returns the amounts that `count` allocations want together, and the share of one.
+fn with_share(amounts: &[(u64, &str)], count: u32) -> String {
+    let count = u64::from(count);
+    let divided = |divisor: u64| {
+        let parts = amounts
+            .iter()
+            .map(|(amount, unit)| format!("{} {unit}", amount / divisor));
+        parts.collect::<Vec<_>>().join(" and ")
+    };
+    let total = divided(1);
+    // A sum that was cut off at the largest number has no share.
+    if count > 1
+        && amounts
+            .iter()
+            .all(|(amount, _)| amount.is_multiple_of(count))
+    {
+        let share = divided(count);
+        format!("{total} in all: {share} for each of {count} allocations")
+    } else {
+        format!("{total} in all")
+    }
 }
 
 fn count_of_nodes(count: u32) -> String {
@@ -298,6 +319,20 @@ mod tests {
         let advised = advice(&metric);
         assert_eq!(advised.len(), 1, "{advised:?}");
         assert!(advised[0].contains("[consul]"), "{advised:?}");
+    }
+
+    #[test]
+    fn the_share_of_one_allocation_is_shown() {
+        let both = |mhz, count| with_share(&[(mhz, "MHz of cpu"), (60, "MiB of memory")], count);
+        assert_eq!(
+            both(300, 3),
+            "300 MHz of cpu and 60 MiB of memory in all: 100 MHz of cpu and 20 MiB of memory for each \
+             of 3 allocations"
+        );
+        assert_eq!(both(100, 1), "100 MHz of cpu and 60 MiB of memory in all");
+        let most = u64::MAX;
+        let expected = format!("{most} MHz of cpu and 60 MiB of memory in all");
+        assert_eq!(both(most, 2), expected);
     }
 
     #[test]

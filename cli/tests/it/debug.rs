@@ -123,20 +123,20 @@ async fn captures_are_repeated_for_a_duration() {
     let began = tokio::time::Instant::now();
     let said = kafila(&line).at(&gateway.address).await;
     said.ended(0)
-        .complained(&["Captured 1 of 3", "Captured 3 of 3"]);
-    assert!(began.elapsed() >= std::time::Duration::from_millis(600));
+        .complained(&["Captured 1 of 4", "Captured 4 of 4"]);
+    assert!(began.elapsed() >= std::time::Duration::from_millis(900));
     let files = unpack(&output);
-    for number in 0..3 {
+    for number in 0..4 {
         for name in ["leaders.json", "nodes.json", "allocations.json"] {
             let name = format!("captures/000{number}/{name}");
             assert!(files.contains_key(&name), "{name}: {:?}", files.keys());
         }
     }
-    assert!(!files.contains_key("leaders.json") && !files.contains_key("captures/0003/nodes.json"));
+    assert!(!files.contains_key("leaders.json") && !files.contains_key("captures/0004/nodes.json"));
     // Logs hold what happened meanwhile, and are read once.
     assert!(files.contains_key("logs/plan-applier.recent.txt"));
     let manifest: serde_json::Value = serde_json::from_str(&files["manifest.json"]).unwrap();
-    assert_eq!(manifest["Captures"].as_array().unwrap().len(), 3);
+    assert_eq!(manifest["Captures"].as_array().unwrap().len(), 4);
 
     let again = kafila(&line).at(&gateway.address).await;
     again.ended(1).complained(&["exists already", "-output"]);

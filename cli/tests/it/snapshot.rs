@@ -123,10 +123,9 @@ async fn a_saved_snapshot_is_restored_and_no_index_goes_back() {
         .ended(0)
         .printed(&["continues from"]);
     let again = kafila_with_path(&line).await;
-    assert!(
-        again.ended(1).stderr.contains("etcdutl failed"),
-        "{again:?}"
-    );
+    again
+        .ended(1)
+        .complained(&[&format!("{restored_text} exists already"), "-data-dir"]);
 
     let etcd = Etcd::start_with(&["--data-dir", &restored_text])
         .await
@@ -172,6 +171,33 @@ async fn a_damaged_stream_leaves_no_file() {
     let stderr = &said.ended(1).stderr;
     assert!(stderr.contains("has no checksum"), "{stderr}");
     assert_eq!(files(directory.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_named() {
+    let directory = TempDir::new().unwrap();
+    let (missing, text) = path(&directory, "missing");
+    let gateway = Gateway::start(FakeState::running()).await;
+    let line = format!("operator snapshot save {text}/saved.db");
+    let said = kafila(&line).at(&gateway.address).await;
+    let stderr = &said.ended(1).stderr;
+    assert!(
+        stderr.contains(&format!("there is no directory {text}.")),
+        "{stderr}"
+    );
+    assert!(!stderr.contains(".tmp") && !missing.exists(), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_restore_replaces_no_data() {
+    let directory = TempDir::new().unwrap();
+    let (_, file) = path(&directory, "saved.db");
+    let (existing, data) = path(&directory, "existing");
+    std::fs::create_dir_all(existing.join("member")).unwrap();
+    let line = format!("operator snapshot restore -data-dir {data} {file}");
+    let said = kafila(&line).run().await;
+    said.ended(1)
+        .complained(&[&format!("{data} exists already"), "-data-dir"]);
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ async fn the_advice_for_the_ca_of_etcd_works() {
     let line = "tls ca create -common-name=etcd -out-dir=etcd";
     let said = run(folder.path(), line).await;
     let said = said.ended(0);
+    assert!(!said.stdout.contains("-role=gateway"), "{said:?}");
     for role in ["etcd", "etcd-client"] {
         let advice = format!(
             "tls cert create -role={role} -ca=etcd/kafila-ca.pem -key=etcd/kafila-ca-key.pem"
@@ -244,8 +245,9 @@ async fn an_error_names_the_flag_and_the_fix() {
         ),
         (
             "-role=gateway -additional-ipaddress=x",
-            &["-additional-ipaddress", "invalid"],
+            &["-additional-ipaddress", "for example 10.0.0.1"],
         ),
+        ("-role=gateway -days=x", &["-days", "for example 365"]),
         (
             "-role=gateway -ca=none.pem",
             &["-ca=none.pem", "kafila tls ca create"],

@@ -14,6 +14,19 @@ async fn an_unknown_command_ends_with_127_and_a_suggestion() {
 }
 
 #[tokio::test]
+async fn an_empty_value_may_be_an_unset_variable() {
+    for (line, argument) in [("dev -data-dir", "--data-dir <DIR>"), ("job run", "<FILE>")] {
+        let said = kafila(line).arg("").run().await;
+        said.ended(1).complained(&[
+            argument,
+            "the value is empty; is a variable of the shell unset?",
+            "-help",
+        ]);
+        assert!(!said.stderr.contains("none was supplied"), "{said:?}");
+    }
+}
+
+#[tokio::test]
 async fn wrong_usage_ends_with_1_and_names_the_commands_help() {
     let table = [
         ("job run", "<FILE>", "'kafila job run -help'"),

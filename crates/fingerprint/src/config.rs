@@ -36,7 +36,8 @@ macro_rules! config {
                 /// connections that the node opens to them. For nodes behind NAT or a firewall. Without it, gateways
                 /// dial first, and use the node's connections if that fails.
                 pub dial_out: bool = false,
-                /// Address of tasks' ports; by default the source address of the default route.
+                /// Address of tasks' ports; by default the source address of the default route, without one the
+                /// address at which gateways reach the node, if the machine has it.
                 pub host_ip: Option<std::net::IpAddr> = None,
                 /// More addresses for ports, by the alias that a port's `host_network` names, as in
                 /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`. Keys: `interface`

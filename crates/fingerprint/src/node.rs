@@ -64,7 +64,7 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
     let memory_mib = memory::fingerprint(config.memory_total_mb, &mut attributes);
     let disk_mib = disk::fingerprint(config.disk_total_mb, agent.alloc_dir, &mut attributes);
     let hostname = host::fingerprint(&mut attributes);
-    let host_ip = network::fingerprint(config.host_ip, agent.host_ip, &mut attributes);
+    let host_ip = network::fingerprint(config.host_ip, agent.host_ip, address, &mut attributes);
     attributes.insert(
         "kafila.version".to_owned(),
         env!("CARGO_PKG_VERSION").to_owned(),

@@ -68,6 +68,20 @@ impl Role {
         }
     }
 
+    /// Returns the name of the service whose processes have the role; `None`: they are no service of Kafila.
+    pub const fn service(self) -> Option<&'static str> {
+        match self {
+            Self::Gateway => Some("api-gateway"),
+            Self::Broker => Some("eval-broker"),
+            Self::Worker => Some("scheduler-worker"),
+            Self::Applier => Some("plan-applier"),
+            Self::Watcher => Some("deployment-watcher"),
+            Self::Controller => Some("cluster-controller"),
+            Self::Node => Some("client-node"),
+            Self::Operator | Self::Monitor | Self::Etcd | Self::EtcdClient => None,
+        }
+    }
+
     /// Returns the names of all roles, separated by commas.
     pub fn names() -> String {
         Self::ALL.map(Self::as_str).join(", ")

@@ -1,6 +1,6 @@
 //! The JSON of the HTTP API: `{"Job": {…}}` or the job alone, with keys such as `TaskGroups`.
 //!
-//! Keys match whatever their case, unknown ones are ignored (a near miss with a warning), durations
+//! Keys match whatever their case, unknown ones are ignored with one warning that lists them, durations
 //! are integer nanoseconds. Fields that this version does not support are refused unless they are
 //! empty, because Nomad writes every field of a job, empty ones too.
 
@@ -13,6 +13,43 @@ use suggest::nearest;
 
 use crate::schema::JOB;
 
+/// Maximum number of unknown keys in the warning: it stays readable, and locating a key is slow in long lines.
+const MAX_UNKNOWN: usize = 20;
+
+/// Keys of Nomad's API that have no meaning here, by the block that has them. Nomad sets them itself, so a job
+/// that it exports has them.
+const KEYS_OF_NOMAD: [(&str, &str); 6] = [
+    ("job", "ConsulNamespace"),
+    ("job", "NomadTokenID"),
+    ("job", "StatusDescription"),
+    ("job", "VaultNamespace"),
+    ("scaling", "Namespace"),
+    ("service", "Namespace"),
+];
+
+/// Errors, and the keys that are ignored.
+struct Output<'a> {
+    collector: &'a mut Collector,
+    /// The first unknown keys, each with its line and a suggestion.
+    unknown: Vec<String>,
+    /// Number of further unknown keys.
+    more: usize,
+}
+
+impl Output<'_> {
+    /// Warns about the unknown keys.
+    fn finish(self) {
+        if self.unknown.is_empty() {
+            return;
+        }
+        let mut warning = format!("unknown keys are ignored: {}", self.unknown.join(", "));
+        if self.more > 0 {
+            warning += &format!(" and {} more", self.more);
+        }
+        self.collector.warn(warning);
+    }
+}
+
 /// Returns the job with the API's own spelling of every key; errors go to `out`.
 pub(crate) fn job(json: &Json, out: &mut Collector) -> Map<String, Value> {
     let wrapped = entries(json).and_then(|entries| {
@@ -23,7 +60,14 @@ pub(crate) fn job(json: &Json, out: &mut Collector) -> Map<String, Value> {
     });
     let job = wrapped.unwrap_or(json);
     out.place("", job.range.start..job.range.start + 1);
-    object(job, &JOB, "", out)
+    let mut output = Output {
+        collector: out,
+        unknown: Vec::new(),
+        more: 0,
+    };
+    let map = object(job, &JOB, "", &mut output);
+    output.finish();
+    map
 }
 
 fn entries(json: &Json) -> Option<&[(Key, Json)]> {
@@ -37,12 +81,12 @@ fn object(
     json: &Json,
     schema: &'static Schema,
     path: &str,
-    out: &mut Collector,
+    out: &mut Output<'_>,
 ) -> Map<String, Value> {
     let mut map = Map::new();
     let Some(entries) = entries(json) else {
         let detail = format!("a {} is a JSON object, as in {{\"Name\": …}}", schema.name);
-        out.fault(Fault::new(
+        out.collector.fault(Fault::new(
             json.range.clone(),
             "Failed to parse JSON job",
             detail,
@@ -61,21 +105,27 @@ fn entry(
     schema: &'static Schema,
     path: &str,
     map: &mut Map<String, Value>,
-    out: &mut Collector,
+    out: &mut Output<'_>,
 ) {
     let is = |json: &str| json.eq_ignore_ascii_case(&key.name);
     if let Some(label) = schema.label.as_ref().filter(|label| is(label.json)) {
         let text = convert(Kind::Text, value);
-        insert(map, label.json, text, out);
-        out.place(&join(path, "name"), value.range.clone());
+        insert(map, label.json, text, out.collector);
+        out.collector
+            .place(&join(path, "name"), value.range.clone());
     } else if let Some(attribute) = schema.attributes.iter().find(|known| is(known.json)) {
         let name = if attribute.name.is_empty() {
             attribute.json
         } else {
             attribute.name
         };
-        out.place(&join(path, name), value.range.clone());
-        insert(map, attribute.json, convert_named(attribute, value), out);
+        out.collector.place(&join(path, name), value.range.clone());
+        insert(
+            map,
+            attribute.json,
+            convert_named(attribute, value),
+            out.collector,
+        );
     } else if let Some(child) = schema
         .blocks
         .iter()
@@ -83,13 +133,13 @@ fn entry(
     {
         block(child, value, path, map, out);
     } else if let Some(refused) = schema.refused.iter().find(|known| is(known.json)) {
-        refuse(refused, key, value, out);
+        refuse(refused, key, value, out.collector);
     } else if let Some(ignored) = schema.ignored.iter().find(|known| is(known.json)) {
         if !is_empty(value) {
-            out.warn(ignored.warning);
+            out.collector.warn(ignored.warning);
         }
     } else {
-        near_miss(key, schema, out);
+        unknown(key, value, schema, out);
     }
 }
 
@@ -98,14 +148,15 @@ fn block(
     value: &Json,
     path: &str,
     map: &mut Map<String, Value>,
-    out: &mut Collector,
+    out: &mut Output<'_>,
 ) {
     let name = child.schema.name;
     match (&value.node, child.repeat) {
         (Node::Null, _) => {}
         (_, Repeat::Once) => {
             let path = join(path, name);
-            out.place(&path, value.range.start..value.range.start + 1);
+            out.collector
+                .place(&path, value.range.start..value.range.start + 1);
             map.insert(
                 child.json.to_owned(),
                 Value::Object(object(value, child.schema, &path, out)),
@@ -115,7 +166,8 @@ fn block(
             let mut objects = Vec::with_capacity(items.len());
             for (position, item) in items.iter().enumerate() {
                 let path = item_path(child, item, position, path);
-                out.place(&path, item.range.start..item.range.start + 1);
+                out.collector
+                    .place(&path, item.range.start..item.range.start + 1);
                 objects.push(Value::Object(object(item, child.schema, &path, out)));
             }
             map.insert(child.json.to_owned(), Value::Array(objects));
@@ -124,7 +176,8 @@ fn block(
             let mut objects = Map::new();
             for (key, item) in items {
                 let path = format!("{}[{:?}]", join(path, name), key.name);
-                out.place(&path, item.range.start..item.range.start + 1);
+                out.collector
+                    .place(&path, item.range.start..item.range.start + 1);
                 let object = object(item, child.schema, &path, out);
                 objects.insert(key.name.clone(), Value::Object(object));
             }
@@ -135,7 +188,7 @@ fn block(
                 "{} is an object by name: write {{\"…\": {{…}}}}",
                 child.json
             );
-            out.fault(Fault::new(
+            out.collector.fault(Fault::new(
                 value.range.clone(),
                 "Failed to parse JSON job",
                 detail,
@@ -143,7 +196,7 @@ fn block(
         }
         (_, Repeat::Many) => {
             let detail = format!("{} is a list of objects: write [{{…}}]", child.json);
-            out.fault(Fault::new(
+            out.collector.fault(Fault::new(
                 value.range.clone(),
                 "Failed to parse JSON job",
                 detail,
@@ -264,19 +317,35 @@ fn is_empty(json: &Json) -> bool {
     }
 }
 
-fn near_miss(key: &Key, schema: &'static Schema, out: &mut Collector) {
+/// Notes an unknown key, unless it says nothing or is Nomad's.
+fn unknown(key: &Key, value: &Json, schema: &'static Schema, out: &mut Output<'_>) {
+    let is = |(block, json): &(&str, &str)| {
+        *block == schema.name && json.eq_ignore_ascii_case(&key.name)
+    };
+    if KEYS_OF_NOMAD.iter().any(is) {
+        return;
+    }
+    if out.unknown.len() == MAX_UNKNOWN {
+        out.more += usize::from(!is_empty(value));
+        return;
+    }
+    let meant = near_miss(key, schema);
+    // Nomad writes every field of a job: an empty one of another version is no mistake.
+    if meant.is_none() && is_empty(value) {
+        return;
+    }
+    let (line, _) = out.collector.source.position(key.range.start);
+    let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant:?}?"));
+    out.unknown
+        .push(format!("{:?} (line {line}{hint})", key.name));
+}
+
+fn near_miss(key: &Key, schema: &'static Schema) -> Option<&'static str> {
+    // Short words are close to each other.
+    if key.name.len() <= 3 {
+        return None;
+    }
     let blocks = schema.blocks.iter().filter(|child| child.form != Form::Hcl);
     let known = schema.attributes.iter().map(|attribute| attribute.json);
-    let known = known.chain(blocks.map(|child| child.json));
-    // One letter more or less is too common among Nomad's many read-only keys in short words.
-    if key.name.len() > 3
-        && out.has_room_for_warnings()
-        && let Some(meant) = nearest(&key.name, known)
-    {
-        let (line, _) = out.source.position(key.range.start);
-        out.warn(format!(
-            "line {line}: unknown key {:?} is ignored. Did you mean {meant:?}?",
-            key.name
-        ));
-    }
+    nearest(&key.name, known.chain(blocks.map(|child| child.json)))
 }

@@ -65,10 +65,10 @@ impl IntroductionConfig {
             }
             Some(path) => match std::fs::read_to_string(path) {
                 Ok(text) if token_in(&text).is_empty() => {
-                    wrong(format!("{} is empty: want a token", path.display()))
+                    wrong(format!("the file {path:?} is empty: want a token"))
                 }
                 Ok(text) => Ok(Some(token_in(&text).to_owned())),
-                Err(error) => wrong(format!("cannot read {}: {error}", path.display())),
+                Err(error) => wrong(format!("cannot read the file {path:?}: {error}")),
             },
         }
     }
@@ -99,7 +99,10 @@ mod tests {
         let read = |token, has_file| config(token, has_file).read();
         assert_eq!(read("", false).unwrap(), None);
         assert_eq!(read(" t1 ", false).unwrap().as_deref(), Some("t1"));
-        assert!(read("", true).unwrap_err().1.contains("token"));
+        let (setting, problem) = read("", true).unwrap_err();
+        assert_eq!(setting, "introduction.token_file");
+        let quoted = format!("cannot read the file {path:?}: ");
+        assert!(problem.starts_with(&quoted), "{problem}");
         std::fs::write(&path, "\n").unwrap();
         assert!(read("", true).unwrap_err().1.contains("empty"));
         std::fs::write(&path, "t2\n").unwrap();

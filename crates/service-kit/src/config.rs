@@ -98,7 +98,9 @@ fn load_from<T: DeserializeOwned + Serialize + Default>(
     };
     read(service, &layers).map_err(|error| ConfigError::Invalid {
         service: service.to_owned(),
-        problem: suggestion::with_hint(locate_config_error::<T>(service, layers, &error)),
+        problem: suggestion::with_form(suggestion::with_hint(locate_config_error::<T>(
+            service, layers, &error,
+        ))),
     })
 }
 

@@ -71,7 +71,7 @@ impl Transport {
         node_ca: Option<&Path>,
     ) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid {
-            service: role.to_string(),
+            service: role.service().unwrap_or(role.as_str()).to_owned(),
             problem,
         };
         let files = match (&config.ca_file, &config.cert_file, &config.key_file) {

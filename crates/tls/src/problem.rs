@@ -1,6 +1,7 @@
 //! Reasons of failed connections, from the errors of a client's request.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::{fmt, io};
 
 use rustls::{AlertDescription, CertificateError};
@@ -181,7 +182,12 @@ fn host_name(presented: &str) -> Option<String> {
         Some((kind, inner))
     });
     match inner {
-        Some(("DnsName" | "IpAddress", name)) => Some(name.to_owned()),
+        Some(("DnsName", name)) => Some(name.to_owned()),
+        // The library writes `0::1` for `::1`.
+        Some(("IpAddress", text)) => Some(match text.parse::<IpAddr>() {
+            Ok(address) => address.to_string(),
+            Err(_) => text.to_owned(),
+        }),
         Some(("UniformResourceIdentifier", _)) => None,
         _ => Some(presented.to_owned()),
     }
@@ -191,5 +197,25 @@ fn list(names: &[String]) -> String {
     match names {
         [] => "no host name or address".to_owned(),
         names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_as_they_are_written() {
+        for (presented, expected) in [
+            ("DnsName(\"a.example\")", Some("a.example")),
+            ("IpAddress(127.0.0.1)", Some("127.0.0.1")),
+            ("IpAddress(0::1)", Some("::1")),
+            ("IpAddress(fd00:0:0:0:0:0:0:7)", Some("fd00::7")),
+            ("UniformResourceIdentifier(\"kafila://a\")", None),
+            ("a.example", Some("a.example")),
+        ] {
+            let shown = host_name(presented);
+            assert_eq!(shown.as_deref(), expected, "{presented}");
+        }
     }
 }

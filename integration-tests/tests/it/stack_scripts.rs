@@ -260,6 +260,47 @@ fn files_that_the_container_does_not_see_are_refused() -> Result<()> {
 }
 
 #[test]
+fn the_command_of_a_stack_without_images_names_the_script_that_builds_them() -> Result<()> {
+    let stand = Stand::new()?;
+    let output = stand
+        .command("compose-kafila", "exit 0")
+        .args(["job", "status"])
+        .env("KAFILA_TAG", "nope")
+        .env("NO_IMAGE", "*:nope")
+        .output()?;
+    let said = text(&output);
+    ensure!(output.status.code() == Some(1), "{said}");
+    for part in ["there is no image", ":nope", "scripts/build-images"] {
+        ensure!(said.contains(part), "{part}: {said}");
+    }
+    ensure!(!stand.calls().contains("run\n"), "{}", stand.calls());
+    Ok(())
+}
+
+#[test]
+fn a_restore_says_why_a_file_is_no_snapshot() -> Result<()> {
+    let stand = Stand::new()?;
+    let empty = stand.path("empty.db");
+    fs::write(&empty, "")?;
+    for (file, problem) in [
+        (stand.path("nope.db"), "does not exist"),
+        (stand.path("work"), "is no file"),
+        (empty, "is empty"),
+    ] {
+        let output = stand
+            .command("compose-restore", "exit 0")
+            .arg(&file)
+            .output()?;
+        let said = text(&output);
+        ensure!(output.status.code() == Some(2), "{said}");
+        let expected = format!("{} {problem}", file.display());
+        ensure!(said.contains(&expected), "{expected}: {said}");
+    }
+    ensure!(stand.calls().is_empty(), "{}", stand.calls());
+    Ok(())
+}
+
+#[test]
 fn help_and_wrong_arguments_of_the_scripts_touch_no_container() -> Result<()> {
     let stand = Stand::new()?;
     for (script, argument, code) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::args::values::duration;
+use crate::args::values::{duration, whole};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -13,8 +13,8 @@ pub struct Debug {
     /// The archive, which must not exist [default: kafila-debug-TIME.tar.gz in the current directory]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Capture the state of the cluster and the metrics again and again for this time; Ctrl-C ends it
-    /// earlier [default: capture once]
+    /// Capture the state of the cluster and the metrics at the start and after each interval of this time;
+    /// Ctrl-C ends it earlier [default: capture once]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Time between two captures [default: 30s, or the duration if that is shorter]
@@ -24,7 +24,7 @@ pub struct Debug {
     #[arg(long = "metrics", value_name = "HOST:PORT", action = ArgAction::Append)]
     pub metrics: Vec<String>,
     /// Most nodes whose logs are read: those with the newest failed allocations first
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     pub max_nodes: usize,
     /// Log file on this machine, whose last MiB is added; repeatable
     #[arg(long = "log-file", value_name = "FILE", action = ArgAction::Append)]

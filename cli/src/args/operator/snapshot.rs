@@ -127,7 +127,7 @@ Examples:
 Runs etcdutl, without a gateway, once for each member with the same file. Stop all services and all
 members first, then start every member with its new directory, then the services.
 
-Exit codes: 0 created; 1 the snapshot is damaged, the directory exists, or etcdutl failed.";
+Exit codes: 0 created; 1 the snapshot is damaged, the directory is not empty, or etcdutl failed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AGENT_EXAMPLES)]

@@ -26,17 +26,36 @@ pub(super) fn create(context: &Context, args: &CaCreate) -> Result<Exit, Error> 
     let created = created.map_err(|error| text(&error, &Flags::of_authority()))?;
     pair.write(&created)?;
     let (certificate, key) = (quoted(&pair.certificate), quoted(&pair.key));
+    let of_cluster = format!(
+        "create certificates of services, nodes and people; each machine needs {certificate}, too:\n  \
+         kafila tls cert create -role=gateway -ca={certificate} -key={key}"
+    );
+    let of_etcd = format!(
+        "those of its members and of the\n\
+         services as its clients; only their machines need {certificate}:\n  \
+         kafila tls cert create -role=etcd -ca={certificate} -key={key}\n  \
+         kafila tls cert create -role=etcd-client -ca={certificate} -key={key}"
+    );
+    let next = if is_of_etcd(args) {
+        format!("Next, create certificates of etcd: {of_etcd}")
+    } else {
+        format!(
+            "Next, {of_cluster}\n\
+             Or, if this is the CA of etcd, which needs one of its own, {of_etcd}"
+        )
+    };
     context.finish(&format!(
         "CA certificate written to {certificate}\n\
          CA key written to {key}\n\n\
          Keep {key} secret and off the cluster: it creates certificates for every role.\n\
-         Next, create certificates of services, nodes and people; each machine needs {certificate}, too:\n  \
-         kafila tls cert create -role=gateway -ca={certificate} -key={key}\n\
-         Or, if this is the CA of etcd, which needs one of its own, those of its members and of the\n\
-         services as its clients; only their machines need {certificate}:\n  \
-         kafila tls cert create -role=etcd -ca={certificate} -key={key}\n  \
-         kafila tls cert create -role=etcd-client -ca={certificate} -key={key}"
+         {next}"
     ))
+}
+
+/// Tells whether the CA is named after etcd.
+fn is_of_etcd(args: &CaCreate) -> bool {
+    let name = args.common_name.as_deref().unwrap_or_default();
+    name.to_ascii_lowercase().contains("etcd")
 }
 
 fn create_for_nodes(context: &Context, args: &CaCreate) -> Result<Exit, Error> {

@@ -22,6 +22,13 @@ fn every_role_has_a_name_that_is_read_back() {
 }
 
 #[test]
+fn a_role_of_a_service_knows_its_name() {
+    assert_eq!(Role::Broker.service(), Some("eval-broker"));
+    assert_eq!(Role::Node.service(), Some("client-node"));
+    assert_eq!(Role::Operator.service(), None);
+}
+
+#[test]
 fn an_identity_is_a_uri_and_a_dns_name() {
     let node = identity(Role::Node, "6ba7b810-9dad-11d1-80b4-00c04fd430c8");
     assert_eq!(

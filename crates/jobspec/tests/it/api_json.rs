@@ -108,15 +108,52 @@ fn an_unsupported_field_is_refused_unless_it_is_empty() {
 }
 
 #[test]
-fn unknown_keys_are_ignored_and_near_misses_warned_about() {
-    let fields = json!({"JobModifyIndex": 7, "Whatever": {"x": [1]}, "Drivre": "x"});
+fn unknown_keys_are_ignored_with_one_warning() {
+    let fields =
+        json!({"Foo": 7, "Whatever": {"x": [1]}, "Drivre": "x", "Unused": null, "Leadr": false});
     let parsed = parse_api_json("j.json", &with_task(&fields)).unwrap();
-    assert_eq!(parsed.warnings.len(), 1, "{:?}", parsed.warnings);
+    let [warning] = &parsed.warnings[..] else {
+        panic!("{:?}", parsed.warnings);
+    };
     assert!(
-        parsed.warnings[0].contains("Did you mean \"Driver\"?"),
+        warning.starts_with("unknown keys are ignored: "),
+        "{warning}"
+    );
+    for part in [
+        "\"Foo\" (line 1)",
+        "\"Whatever\" (line 1)",
+        "\"Drivre\" (line 1; did you mean \"Driver\"?)",
+        "\"Leadr\" (line 1; did you mean \"Leader\"?)",
+    ] {
+        assert!(warning.contains(part), "{warning}");
+    }
+    // An empty value says nothing.
+    assert!(!warning.contains("Unused"), "{warning}");
+    let many: serde_json::Map<_, _> = (0..25).map(|n| (format!("x{n}"), json!(1))).collect();
+    let parsed = parse_api_json("j.json", &with_task(&many.into())).unwrap();
+    assert_eq!(parsed.warnings.len(), 1);
+    assert!(
+        parsed.warnings[0].ends_with(" and 5 more"),
         "{:?}",
         parsed.warnings
     );
+}
+
+#[test]
+fn keys_that_nomad_sets_itself_are_ignored_without_a_warning() {
+    let mut job = job();
+    for key in [
+        "ConsulNamespace",
+        "NomadTokenID",
+        "StatusDescription",
+        "VaultNamespace",
+    ] {
+        job[key] = "x".into();
+    }
+    job["TaskGroups"][0]["Scaling"] = json!({"Namespace": "default", "Max": 3, "Min": 1});
+    job["TaskGroups"][0]["Services"] = json!([{"Name": "s", "Namespace": "default"}]);
+    let parsed = parse_api_json("j.json", &job.to_string()).unwrap();
+    assert_eq!(parsed.warnings, [""; 0]);
 }
 
 #[test]

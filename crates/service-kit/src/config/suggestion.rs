@@ -1,4 +1,4 @@
-//! Suggestions for misspelt settings: "did you mean …?".
+//! Suggestions in errors about settings: the right name ("did you mean …?"), or a valid value.
 
 /// The beginning of serde's message about an unknown field.
 const UNKNOWN: &str = "unknown field `";
@@ -15,6 +15,29 @@ pub(super) fn with_hint(message: String) -> String {
     let names = known.split('`').skip(1).step_by(2);
     match suggest::nearest(wrong, names) {
         Some(name) => format!("{before}{UNKNOWN}{wrong}` (did you mean `{name}`?){known}"),
+        None => message,
+    }
+}
+
+/// What the standard library says about addresses, and what is wanted instead.
+const ADDRESSES: &[(&str, &str)] = &[
+    (
+        "invalid socket address syntax",
+        "want an IP address and a port, as in 127.0.0.1:4646,",
+    ),
+    (
+        "invalid IP address syntax",
+        "want an IP address, as in 10.0.0.1,",
+    ),
+];
+
+/// Replaces the standard library's words about an address by the form that is wanted.
+pub(super) fn with_form(message: String) -> String {
+    let found = ADDRESSES
+        .iter()
+        .find(|(library, _)| message.contains(library));
+    match found {
+        Some((library, wanted)) => message.replacen(library, wanted, 1),
         None => message,
     }
 }

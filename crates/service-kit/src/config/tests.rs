@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::*;
-use crate::settings::{EtcdConfig, TelemetryConfig};
+use crate::settings::{EtcdConfig, ListenConfig, TelemetryConfig};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -227,6 +227,29 @@ fn a_value_of_the_wrong_type_names_its_key() {
         .unwrap_err()
         .to_string();
     assert!(message.contains("the unit is missing"), "{message}");
+}
+
+#[test]
+fn an_address_in_another_form_is_answered_with_an_example() {
+    #[derive(Debug, Default, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Listening {
+        listen: ListenConfig,
+        host_ip: Option<std::net::IpAddr>,
+    }
+    for (key, example) in [
+        ("listen.grpc", "as in 127.0.0.1:4646, for key `listen.grpc`"),
+        ("host_ip", "as in 10.0.0.1, for key `host_ip`"),
+    ] {
+        let overrides = [(key.to_owned(), "abc".to_owned())];
+        let loaded = load_from::<Listening>("g", None, BTreeMap::new(), &overrides);
+        let message = loaded.unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("-set {key}=abc: want ")),
+            "{message}"
+        );
+        assert!(message.contains(example), "{message}");
+    }
 }
 
 #[test]

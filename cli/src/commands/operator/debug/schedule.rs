@@ -8,15 +8,16 @@ const MAX_CAPTURES: u128 = 1_000;
 /// Source: Nomad's default.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Captures one interval after the other.
+/// A capture at the start, and one after each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
     pub(super) count: u32,
     pub(super) interval: Duration,
 }
 
-/// Returns a capture at the start of each interval that begins within `duration`; `None`: a single capture
-/// is wanted. Without an interval, it is the default or the shorter duration.
+/// Returns the captures at 0, `interval`, 2 · `interval` and so on up to `duration`, both ends included: at
+/// least two. `None`: a single capture is wanted. Without an interval, it is the default or the shorter
+/// duration.
 ///
 /// # Errors
 /// The interval is longer than the duration, or there would be too many captures.
@@ -31,7 +32,7 @@ pub(super) fn captures(
     if interval > duration {
         return Err("-interval is longer than -duration: want several captures in it".to_owned());
     }
-    let count = duration.as_nanos().div_ceil(interval.as_nanos().max(1));
+    let count = duration.as_nanos() / interval.as_nanos().max(1) + 1;
     if count > MAX_CAPTURES {
         return Err(format!(
             "-duration and -interval would give {count} captures: want {MAX_CAPTURES} at most"
@@ -46,18 +47,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_begins_each_interval() {
+    fn captures_are_at_the_start_and_after_each_interval() {
         let of = |duration, interval: Option<u64>| {
             let duration = Some(Duration::from_secs(duration));
             let schedule = captures(duration, interval.map(Duration::from_secs))?;
             Ok(schedule.map(|schedule| (schedule.count, schedule.interval.as_secs())))
         };
         for (duration, interval, expected) in [
-            (120, Some(30), (4, 30)),
-            (30, Some(30), (1, 30)),
+            (120, Some(30), (5, 30)),
+            (30, Some(30), (2, 30)),
+            (59, Some(30), (2, 30)),
             (61, Some(30), (3, 30)),
             (61, None, (3, 30)),
-            (10, None, (1, 10)),
+            // The capture at the end is there without an interval, too.
+            (3, None, (2, 3)),
         ] {
             assert_eq!(of(duration, interval), Ok(Some(expected)), "{duration}");
         }

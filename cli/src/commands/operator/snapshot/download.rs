@@ -31,6 +31,13 @@ pub(super) async fn save(context: &Context, path: &Path) -> Result<Verified, Err
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    if !directory.is_dir() {
+        return Err(Error::text(format!(
+            "Error writing snapshot {}: there is no directory {}. Create it, or name another file.",
+            path.display(),
+            directory.display()
+        )));
+    }
     // Only its owner may read a temporary file, and it is deleted when this function fails.
     let mut file = NamedTempFile::new_in(directory).map_err(failed)?;
     let mut stream = context.connection.save_snapshot().await?;

@@ -16,6 +16,16 @@ pub(super) async fn run(context: &Context, args: &Restore) -> Result<Exit, Error
              take old state for new",
         ));
     }
+    // etcdutl takes an empty one, such as that of a new volume.
+    let entries = std::fs::read_dir(&args.data_dir);
+    if entries.is_ok_and(|mut entries| entries.next().is_some()) {
+        let directory = args.data_dir.display();
+        return Err(Error::text(format!(
+            "Error restoring {}: {directory} exists already and is not empty, perhaps from an earlier \
+             restore.\nName a new directory with -data-dir, or move this one away if no member of etcd uses it.",
+            args.file.display()
+        )));
+    }
     let verified = verify(&args.file, "")?;
     let revision = verified.contents.revision;
     let Some(restored) = revision.checked_add(args.bump_revision) else {

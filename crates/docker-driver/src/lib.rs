@@ -7,7 +7,7 @@
 //! those that the agent may remove, `image_use` decides when, without I/O, `image_store` keeps both, and
 //! `image_removal` removes them; `records` on disk name every container before it exists; `container` are names, labels and states, `engine` the link to the
 //! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations
-//! behind the interface in `driver`; `logs` copies output into the task's log files; `pause` owns the network
+//! behind the interface in `driver`; `missed_end` tells an engine of a container's end that it has missed; `logs` copies output into the task's log files; `pause` owns the network
 //! namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine, also for
 //! its `access` to directories, and removes unknown containers.
 //!
@@ -29,6 +29,7 @@ mod image_use;
 mod images;
 mod logs;
 mod maintenance;
+mod missed_end;
 mod names;
 mod options;
 mod pause;

@@ -13,6 +13,7 @@ use task_drivers::{AttemptDirs, DriverAddress, TaskId};
 const RECORD: &str = "container.json";
 const POSITION: &str = "logs.json";
 const ADDRESS: &str = "address.json";
+const PROCESS: &str = "process.json";
 
 /// An attempt's container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,16 @@ impl Records {
     /// Returns the address of the attempt's container; `None`: it has none.
     pub(crate) fn address(&self, id: &TaskId) -> Option<DriverAddress> {
         read(&self.directory(id).join(ADDRESS))
+    }
+
+    /// Writes the id of the container's process, which the agent has seen. It need not survive a power cut.
+    pub(crate) fn put_process(&self, id: &TaskId, pid: i32) -> io::Result<()> {
+        write(&self.directory(id).join(PROCESS), &pid, false)
+    }
+
+    /// Returns the process that the agent has seen; `None`: none, or the engine counts processes differently.
+    pub(crate) fn process(&self, id: &TaskId) -> Option<i32> {
+        read(&self.directory(id).join(PROCESS))
     }
 
     /// Returns how far the output was copied.

@@ -56,7 +56,10 @@ impl Docker {
                     State::Ended(exit) => return exit,
                     State::Running => {
                         let began = tokio::time::Instant::now();
-                        self.engine.wait(&found.id).await;
+                        tokio::select! {
+                            () = self.engine.wait(&found.id) => {}
+                            () = self.notice_missed_end(id, &found) => {}
+                        }
                         if began.elapsed() > LAST_PAUSE {
                             pause = FIRST_PAUSE;
                         }

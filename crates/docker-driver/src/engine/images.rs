@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Returns the ids of the images of all containers, running or not, whoever made them.
+    /// Returns the ids of the images of all containers, running or not, other programs' included.
     pub(crate) async fn images_in_use(&self) -> Result<HashSet<String>, Problem> {
         let options = ListContainersOptionsBuilder::default().all(true).build();
         let listed = self.client().await?.list_containers(Some(options)).await?;

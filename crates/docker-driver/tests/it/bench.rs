@@ -289,6 +289,8 @@ fn serve_podman(socket: &Path) -> Child {
     }
     command
         .env("CONTAINERS_CONF", config)
+        // Its monitors write a file `oom` there for a task without memory.
+        .current_dir(socket.parent().unwrap())
         .args(["system", "service", "--time=0"])
         .arg(format!("unix://{}", socket.display()))
         .stdin(Stdio::null())

@@ -266,7 +266,8 @@ fn empty_value(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let is_empty = |word: &OsString| word.is_empty() || word.as_encoded_bytes().ends_with(b"=");
     let is_given = words.iter().any(is_empty);
     // Clap lists the values of an argument that has a list of them.
-    let has_list = error.get(ContextKind::ValidValue).is_some();
+    let listed = error.get(ContextKind::ValidValue);
+    let has_list = matches!(listed, Some(ContextValue::Strings(values)) if !values.is_empty());
     if !is_given || has_list || !text(ContextKind::InvalidValue)?.is_empty() {
         return None;
     }

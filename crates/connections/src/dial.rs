@@ -23,6 +23,13 @@ use crate::network::installed;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+/// Connections of all kinds are one type for HTTP/2, whose code is copied for each.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+type Connection = TokioIo<Box<dyn Stream>>;
+
 /// The server did not accept a connection within this time. Nothing was sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectTimeout(pub Duration);
@@ -98,15 +105,16 @@ struct Limited<C> {
     dial: Dial,
 }
 
-impl<C> Service<Uri> for Limited<C>
+impl<C, S> Service<Uri> for Limited<C>
 where
-    C: Service<Uri> + 'static,
+    C: Service<Uri, Response = TokioIo<S>> + 'static,
     C::Future: Send + 'static,
     C::Error: Into<BoxError> + 'static,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    type Response = C::Response;
+    type Response = Connection;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<C::Response, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.connector.poll_ready(context).map_err(Into::into)
@@ -123,7 +131,8 @@ where
             match connecting.await {
                 Ok(Ok(connection)) => {
                     has_connected.store(true, Ordering::Release);
-                    Ok(connection)
+                    let stream: Box<dyn Stream> = Box::new(connection.into_inner());
+                    Ok(TokioIo::new(stream))
                 }
                 Ok(Err(error)) => {
                     let error: BoxError = error.into();

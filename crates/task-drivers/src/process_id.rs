@@ -125,6 +125,7 @@ fn stats() -> impl Iterator<Item = procfs::process::Stat> {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -159,6 +160,11 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
+        // The kernel shows the environment of a new program a moment after its start.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while of_task(&id, None).is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert_eq!(of_task(&id, None), [pid]);
         assert!(of_task("another-task", None).is_empty());
         child.kill().unwrap();

@@ -258,7 +258,7 @@ async fn a_gateway_without_a_connection_is_unreachable_within_the_timeout() {
         ..Config::default()
     })
     .unwrap();
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     let error = client.jobs().get(job("web")).await.unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(2), "{error}");
     assert!(matches!(error.kind(), Kind::Unreachable { .. }), "{error}");

@@ -95,8 +95,9 @@ mod tests {
 
     #[test]
     fn tags_that_the_agent_did_not_pull_keep_the_image() {
+        type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], bool);
         let digest = format!("redis@sha256:{}", "ab".repeat(32));
-        let table: [(&[&str], &[&str], &[&str], bool); 6] = [
+        let table: [Row<'_>; 6] = [
             // Tags, names of pulls → tags to remove, and whether the image goes.
             (&["redis:7"], &["redis:7"], &["redis:7"], true),
             (

@@ -258,7 +258,7 @@ mod tests {
             ..ListenConfig::default()
         };
         for (listen, setting) in [(grpc, "listen.grpc"), (metrics, "listen.metrics")] {
-            let error = bind_all(&listen).await.err().expect("the address is taken");
+            let error = bind_all(&listen).await.expect_err("the address is taken");
             let expected = format!("cannot listen on {address} (`{setting}`)");
             assert_eq!(error.to_string(), expected);
         }

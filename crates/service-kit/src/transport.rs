@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 
 use identity::{Identity, Role};
 use tls::{Clients, Connector, Credentials, Expect, Files, KeyPair};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{self, BadAddress, TracedChannel};
@@ -240,12 +239,7 @@ impl Transport {
             .into_iter()
             .chain(other)
             .map(|credentials| credentials.keep_fresh(shown.clone(), stop.clone()));
-        let hangups = async {
-            // A signal that nothing listens to ends the process; in plaintext there is nothing to reload.
-            let _listening = signal(SignalKind::hangup());
-            stop.cancelled().await;
-        };
-        futures::future::join(hangups, futures::future::join_all(refreshing)).await;
+        futures::future::join_all(refreshing).await;
     }
 }
 

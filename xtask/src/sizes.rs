@@ -24,7 +24,7 @@ const LIMITS: [(&str, usize); 9] = [
     ("crates/node-calls/src", 1_000),
     ("crates/node-connections/src", 1_000),
     ("crates/keyring/src", 1_000),
-    ("crates/variable-locks/src", 1_000),
+    ("crates/variable-locks/src", 500),
     ("crates/csi-volumes/src", 750),
 ];
 

@@ -2,9 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -13,22 +11,17 @@ use std::time::Duration;
 use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::error::Elapsed;
 use tonic::transport::{Channel, Endpoint};
-use tower::Service;
+use tower::{Service, ServiceExt as _};
 
+use crate::ByteStream;
 use crate::connector::Connector;
-use crate::network::installed;
+use crate::network::{BoxFuture, installed};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Connections of all kinds are one type for HTTP/2, whose code is copied for each.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-type Connection = TokioIo<Box<dyn Stream>>;
+type Connecting = BoxFuture<Result<TokioIo<Box<dyn ByteStream>>, BoxError>>;
 
 /// The server did not accept a connection within this time. Nothing was sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,57 +80,67 @@ impl Dial {
     /// As [`Self::connect_lazy`], with a connector.
     pub fn connect_lazy_with<C, S>(&self, endpoint: &Endpoint, connector: C) -> Channel
     where
-        C: Service<Uri, Response = TokioIo<S>> + Send + 'static,
+        C: Service<Uri, Response = TokioIo<S>> + Clone + Send + 'static,
         C::Future: Send + 'static,
-        C::Error: Into<BoxError> + 'static,
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        C::Error: Into<BoxError>,
+        S: ByteStream + 'static,
     {
-        endpoint.connect_with_connector_lazy(Limited {
-            connector,
-            dial: self.clone(),
-        })
+        endpoint.connect_with_connector_lazy(Limited::new(connector, self.clone()))
     }
 }
 
-/// A connector with a time limit.
-struct Limited<C> {
-    connector: C,
+/// A connector with a time limit: one type for all connectors, because the code of a channel is copied for each.
+struct Limited {
+    connect: Box<dyn FnMut(Uri) -> Connecting + Send>,
     dial: Dial,
 }
 
-impl<C, S> Service<Uri> for Limited<C>
-where
-    C: Service<Uri, Response = TokioIo<S>> + 'static,
-    C::Future: Send + 'static,
-    C::Error: Into<BoxError> + 'static,
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    type Response = Connection;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
+impl Limited {
+    fn new<C, S>(connector: C, dial: Dial) -> Self
+    where
+        C: Service<Uri, Response = TokioIo<S>> + Clone + Send + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<BoxError>,
+        S: ByteStream + 'static,
+    {
+        let connect = move |uri| -> Connecting {
+            let connecting = connector.clone().oneshot(uri);
+            Box::pin(async move {
+                let connection = connecting.await.map_err(Into::into)?;
+                let stream: Box<dyn ByteStream> = Box::new(connection.into_inner());
+                Ok(TokioIo::new(stream))
+            })
+        };
+        Self {
+            connect: Box::new(connect),
+            dial,
+        }
+    }
+}
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.connector.poll_ready(context).map_err(Into::into)
+impl Service<Uri> for Limited {
+    type Response = TokioIo<Box<dyn ByteStream>>;
+    type Error = BoxError;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, uri: Uri) -> Self::Future {
+    fn call(&mut self, uri: Uri) -> Connecting {
         let Dial {
             limit,
             has_connected,
         } = self.dial.clone();
-        let connecting = tokio::time::timeout(limit, self.connector.call(uri));
+        let connecting = tokio::time::timeout(limit, (self.connect)(uri));
         Box::pin(async move {
             let late = || -> BoxError { Box::new(ConnectTimeout(limit)) };
             match connecting.await {
                 Ok(Ok(connection)) => {
                     has_connected.store(true, Ordering::Release);
-                    let stream: Box<dyn Stream> = Box::new(connection.into_inner());
-                    Ok(TokioIo::new(stream))
+                    Ok(connection)
                 }
-                Ok(Err(error)) => {
-                    let error: BoxError = error.into();
-                    Err(if is_timeout(&*error) { late() } else { error })
-                }
+                Ok(Err(error)) => Err(if is_timeout(&*error) { late() } else { error }),
                 Err(_) => Err(late()),
             }
         })
@@ -162,6 +165,8 @@ fn is_timeout(error: &(dyn Error + 'static)) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use tokio::io::DuplexStream;
 
     use super::*;
@@ -174,11 +179,12 @@ mod tests {
         F: Future<Output = io::Result<TokioIo<DuplexStream>>> + Send + 'static,
     {
         let dial = Dial::within(LIMIT);
-        let mut connecting = Some(connecting);
-        let mut limited = Limited {
-            connector: tower::service_fn(move |_: Uri| connecting.take().expect("one call")),
-            dial: dial.clone(),
-        };
+        let connecting = Arc::new(Mutex::new(Some(connecting)));
+        let connector = tower::service_fn(move |_: Uri| {
+            let mut connecting = connecting.lock().expect("no panic");
+            connecting.take().expect("one call")
+        });
+        let mut limited = Limited::new(connector, dial.clone());
         let connected = limited.call(Uri::from_static("http://g:1")).await;
         (dial, connected.err())
     }

@@ -5,11 +5,12 @@
 //! `podman` reads in their other form; `request` turns both into the engine's create request, without I/O;
 //! `image` reads image names, `auth` finds a registry's credentials, `pull` fetches images; `pulled_images` are
 //! those that the agent may remove, `image_use` decides when, without I/O, `image_store` keeps both, and
-//! `image_removal` removes them; `records` on disk name every container before it exists; `container` are names, labels and states, `engine` the link to the
-//! engine; `tasks` is the driver's state, and `images`, `start`, `wait`, `stop` and `exec` its operations
-//! behind the interface in `driver`; `missed_end` tells an engine of a container's end that it has missed; `logs` copies output into the task's log files; `pause` owns the network
-//! namespaces of allocations; `usage` reads what containers use; `maintenance` probes the engine, also for
-//! its `access` to directories, and removes unknown containers.
+//! `image_removal` removes them; `records` on disk name every container before it exists; `container` are
+//! names, labels and states, `engine` the link to the engine; `tasks` is the driver's state, and `images`,
+//! `start`, `wait`, `stop` and `exec` its operations behind the interface in `driver`; `missed_end` tells an
+//! engine of a container's end that it has missed; `logs` copies output into the task's log files; `pause`
+//! owns the network namespaces of allocations; `usage` reads what containers use; `maintenance` probes the
+//! engine, also for its `access` to directories, and removes unknown containers.
 //!
 //! **Invariant**: a container of this node without a record is of no use, because the record is
 //! written before the container is created and removed after it.

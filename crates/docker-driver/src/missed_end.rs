@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::container::{Found, State};
+use crate::records::SeenProcess;
 use crate::tasks::Docker;
 
 /// Pause between two looks at the process of a container.
@@ -21,11 +22,15 @@ impl Docker {
     /// Returns once the engine was told of the end of a running container that it has missed; never where the
     /// engine counts processes differently, as on another machine or in a namespace.
     pub(crate) async fn notice_missed_end(&self, id: &TaskId, found: &Found) {
+        let process = SeenProcess {
+            pid: found.pid,
+            pid_namespace: fs::read_link("/proc/self/ns/pid").unwrap_or_default(),
+        };
         if has_process(found) {
-            if let Err(error) = self.records.put_process(id, found.pid) {
+            if let Err(error) = self.records.put_process(id, &process) {
                 warn!(%id, %error, "cannot write the process of a container");
             }
-        } else if self.records.process(id) != Some(found.pid) {
+        } else if self.records.process(id) != Some(process) {
             return std::future::pending().await;
         }
         loop {

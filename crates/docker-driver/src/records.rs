@@ -15,6 +15,14 @@ const POSITION: &str = "logs.json";
 const ADDRESS: &str = "address.json";
 const PROCESS: &str = "process.json";
 
+/// The process of a container, as the agent has seen it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SeenProcess {
+    pub(crate) pid: i32,
+    /// The namespace that the agent saw it from: in another one, its absence says nothing.
+    pub(crate) pid_namespace: PathBuf,
+}
+
 /// An attempt's container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -74,13 +82,13 @@ impl Records {
         read(&self.directory(id).join(ADDRESS))
     }
 
-    /// Writes the id of the container's process, which the agent has seen. It need not survive a power cut.
-    pub(crate) fn put_process(&self, id: &TaskId, pid: i32) -> io::Result<()> {
-        write(&self.directory(id).join(PROCESS), &pid, false)
+    /// Writes the container's process, which the agent has seen. It need not survive a power cut.
+    pub(crate) fn put_process(&self, id: &TaskId, process: &SeenProcess) -> io::Result<()> {
+        write(&self.directory(id).join(PROCESS), process, false)
     }
 
     /// Returns the process that the agent has seen; `None`: none, or the engine counts processes differently.
-    pub(crate) fn process(&self, id: &TaskId) -> Option<i32> {
+    pub(crate) fn process(&self, id: &TaskId) -> Option<SeenProcess> {
         read(&self.directory(id).join(PROCESS))
     }
 

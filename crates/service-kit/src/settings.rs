@@ -194,23 +194,20 @@ impl TlsConfig {
     /// command it.
     ///
     /// # Errors
-    /// See above; the problem names the setting and the fix.
-    pub fn check_gateways(&self, gateways: &[String]) -> Result<(), ConfigError> {
+    /// See above: the setting and its problem with the fix.
+    pub fn check_gateways(&self, gateways: &[String]) -> Result<(), (&'static str, String)> {
         if !self.insecure || self.dangerously_expose_plaintext {
             return Ok(());
         }
         let Some(gateway) = gateways.iter().find(|one| is_exposed(one)) else {
             return Ok(());
         };
-        Err(ConfigError::Invalid {
-            service: "client-node".to_owned(),
-            problem: format!(
-                "`gateways` has {gateway}, which is another machine, and `tls.insecure` is plaintext without \
-                 authentication: set `tls.ca_file`, `tls.cert_file` and `tls.key_file` (`kafila tls cert create \
-                 -role=node`) instead; `tls.dangerously_expose_plaintext = true` accepts the danger, for \
-                 development"
-            ),
-        })
+        let problem = format!(
+            "{gateway} is another machine, and `tls.insecure` is plaintext without authentication: set \
+             `tls.ca_file`, `tls.cert_file` and `tls.key_file` (`kafila tls cert create -role=node`) instead; \
+             `tls.dangerously_expose_plaintext = true` accepts the danger, for development"
+        );
+        Err(("gateways", problem))
     }
 
     /// Checks that a process without certificates is meant to be one, and is reached from this machine
@@ -362,8 +359,9 @@ mod tests {
         }
         for remote in ["10.0.0.1:4646", "http://gateway:4646", "gateway"] {
             let refused = TlsConfig::insecure().check_gateways(&gateways(remote));
-            let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains(remote), "{refused}");
+            let (setting, problem) = refused.unwrap_err();
+            assert_eq!(setting, "gateways");
+            assert!(problem.contains(remote), "{problem}");
             for accepted in [TlsConfig::exposed(), TlsConfig::default()] {
                 assert!(accepted.check_gateways(&gateways(remote)).is_ok());
             }

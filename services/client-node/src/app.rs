@@ -144,7 +144,6 @@ impl App {
         };
         let own_certificate = node_introduction::prepare(joining, &mut config.tls, &ids).await?;
         let transport = Transport::open(&config.tls, &config.listen, Role::Node)?;
-        config.tls.check_gateways(&config.gateways)?;
         let address = transport.advertised(&config.listen, bound)?;
         let listeners = Listeners {
             grpc,

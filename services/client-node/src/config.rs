@@ -171,6 +171,7 @@ impl Config {
         let sections = [
             ("", self.fingerprint().check()),
             ("", local_state::check_data_dir(self.data_dir.as_deref())),
+            ("", self.tls.check_gateways(&self.gateways)),
             ("drivers.exec.", self.drivers.exec.check()),
             ("drivers.docker.", self.drivers.docker.check()),
             ("drivers.podman.", self.drivers.podman.check()),
@@ -310,8 +311,12 @@ mod tests {
     fn settings_that_gateways_refuse_are_refused_at_start() {
         assert!(Config::default().check().is_ok());
         type Change = fn(&mut Config);
-        let table: [(&str, Change); 11] = [
+        let table: [(&str, Change); 12] = [
             ("data_dir", |it| it.data_dir = Some(PathBuf::new())),
+            ("gateways", |it| {
+                it.tls.insecure = true;
+                it.gateways = vec!["10.0.0.1:4646".to_owned()];
+            }),
             ("node_pool", |it| it.node_pool = "a b".to_owned()),
             ("node_pool", |it| it.node_pool = "all".to_owned()),
             ("datacenter", |it| it.datacenter.clear()),

@@ -109,6 +109,17 @@ impl Sessions {
         in_flight: &mut InFlightEvaluations,
         drain: &CancellationToken,
     ) -> String {
+        let why = self.serve(&mut session, in_flight, drain).await;
+        session.end().await;
+        why
+    }
+
+    async fn serve(
+        &self,
+        session: &mut Session,
+        in_flight: &mut InFlightEvaluations,
+        drain: &CancellationToken,
+    ) -> String {
         let broker = session.broker.clone();
         let on_ack = session.on_ack.clone();
         let succeeded = broker.succeeded();
@@ -185,6 +196,18 @@ impl Session {
             ..DequeueRequest::default()
         };
         self.requests.send(message).await.is_ok()
+    }
+
+    /// Ends the stream, and sends the acks that it did not carry by calls of their own, as later ones are.
+    async fn end(mut self) {
+        // The eval-broker delivers no more meanwhile.
+        drop((self.requests, self.deliveries));
+        self.acks.close();
+        let mut left = Vec::new();
+        while let Ok(ack) = self.acks.try_recv() {
+            left.push(ack);
+        }
+        Broker::new(self.broker, self.on_ack).ack_all(left).await;
     }
 }
 

@@ -353,9 +353,21 @@ impl Broker {
             eval_id: delivery.eval_id.clone(),
             token: delivery.token.clone(),
         };
-        let Err(SendError(message)) = self.acks.send(message) else {
-            return;
-        };
+        if let Err(SendError(message)) = self.acks.send(message) {
+            self.ack_alone(message).await;
+        }
+    }
+
+    /// Acks deliveries without their session. Gives up when the eval-broker has a successor.
+    pub(crate) async fn ack_all(&self, messages: Vec<AckRequest>) {
+        let acks = messages.into_iter().map(|message| self.ack_alone(message));
+        tokio::select! {
+            _ = futures::future::join_all(acks) => {}
+            () = self.found.succeeded() => {}
+        }
+    }
+
+    async fn ack_alone(&self, message: AckRequest) {
         let mut client = self.client.clone();
         if let Err(status) = client
             .ack(service_kit::request(message, ANSWER_DEADLINE))

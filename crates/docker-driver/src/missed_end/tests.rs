@@ -129,23 +129,31 @@ async fn a_missed_end_is_noticed_also_by_the_next_run_of_the_agent() {
     }
 }
 
+/// An agent that moved into a container sees no process of the engine any more, and kills none.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_was_never_seen_is_of_another_machine() {
-    let folder = tempfile::tempdir().unwrap();
-    let (task, process) = (id(), process());
-    let kills = serve(
-        &folder.path().join("engine.sock"),
-        task.clone(),
-        process.id(),
-    );
-    end(process);
-    let driver = driver(folder.path(), &task);
-    let messages = tokio::sync::mpsc::channel(1).0;
-    let waiting = driver.wait_task(&task, &messages);
-    assert!(
-        tokio::time::timeout(Duration::from_secs(600), waiting)
-            .await
-            .is_err()
-    );
-    assert_eq!(*kills.lock().unwrap(), 0);
+async fn a_process_that_was_not_seen_from_here_is_of_another_machine_or_namespace() {
+    for seen_from in [None, Some("pid:[1]")] {
+        let folder = tempfile::tempdir().unwrap();
+        let (task, process) = (id(), process());
+        let pid = i32::try_from(process.id()).unwrap();
+        let kills = serve(
+            &folder.path().join("engine.sock"),
+            task.clone(),
+            process.id(),
+        );
+        end(process);
+        let driver = driver(folder.path(), &task);
+        if let Some(namespace) = seen_from {
+            let seen = SeenProcess {
+                pid,
+                pid_namespace: namespace.into(),
+            };
+            driver.records.put_process(&task, &seen).unwrap();
+        }
+        let messages = tokio::sync::mpsc::channel(1).0;
+        let waiting = driver.wait_task(&task, &messages);
+        let ended = tokio::time::timeout(Duration::from_secs(600), waiting).await;
+        assert!(ended.is_err(), "{seen_from:?}");
+        assert_eq!(*kills.lock().unwrap(), 0, "{seen_from:?}");
+    }
 }
